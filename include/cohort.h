@@ -1,0 +1,401 @@
+/*
+ * cohort.h - one symmetric memory for a group of ranks.
+ *
+ * Read top to bottom; each group stands on the ones before it:
+ *
+ *   1. Status and errors      how a call says what went wrong
+ *   2. Log                    what the library would like to tell
+ *   3. World                  joining a job, rank and size, leaving it
+ *   4. Symmetric heap         memory that every rank allocates alike
+ *   5. Put and get            by symmetric pointer and rank
+ *   6. Views                  the same by (rank, offset, length), and typed
+ *   7. Ordering and barriers  fence, quiet, sync, barrier
+ *   8. Peers                  what another rank is doing, and whether it lives
+ *
+ * Conventions, true for every call unless it says otherwise:
+ *   - It is thread-safe, and may be made by any thread of the rank.
+ *   - It returns a coh_status. Outputs come last and are set only on COH_OK.
+ *   - A refused call changed nothing; coh_last_error() says what was refused and why.
+ *   - "Collective" means that every rank of the world makes the call, in the same order.
+ *     A rank that makes another one instead gets, like all others, COH_MISMATCH.
+ *   - A blocking call returns COH_PEER_LOST when a rank that it needs has died, and
+ *     COH_STALLED when one is stuck; it never waits in silence for what cannot come.
+ */
+#ifndef COHORT_H
+#define COHORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define COH_API __attribute__((visibility("default")))
+#else
+#define COH_API
+#endif
+
+#define COH_VERSION_MAJOR 0
+#define COH_VERSION_MINOR 1
+#define COH_VERSION_PATCH 0
+
+/* The version of the library that is running, as numbers; any output may be NULL. */
+COH_API void coh_version(int *major, int *minor, int *patch);
+
+/* The same as text, "0.1.0". */
+COH_API const char *coh_version_string(void);
+
+/* ---- 1. Status and errors -------------------------------------------------------------- */
+
+/* X(constant, value, what it means). The values are part of the binary interface. */
+#define COH_STATUS_TABLE(X)                                                            \
+    X(COH_OK, 0, "success")                                                            \
+    X(COH_INVALID_ARGUMENT, 1, "an argument has a value that the call does not take")  \
+    X(COH_UNKNOWN_RANK, 2, "there is no such rank in this world")                      \
+    X(COH_OUT_OF_BOUNDS, 3, "the range does not lie inside the symmetric memory")      \
+    X(COH_LENGTH_MISMATCH, 4, "two lengths that must agree do not")                    \
+    X(COH_NOT_SYMMETRIC, 5, "the address is not in the symmetric memory of this rank") \
+    X(COH_BAD_ALIGNMENT, 6, "the alignment is not one that can be given")              \
+    X(COH_NO_MEMORY, 7, "there is not enough memory")                                  \
+    X(COH_UNSUPPORTED, 8, "this cannot be done here, by its nature")                   \
+    X(COH_NOT_AVAILABLE, 9, "something needed is not installed or not permitted here") \
+    X(COH_TRANSPORT, 10, "the connection between ranks failed")                        \
+    X(COH_PEER_LOST, 11, "a rank that the call depends on is gone")                    \
+    X(COH_STALLED, 12, "a rank that the call depends on is stuck")                     \
+    X(COH_TIMED_OUT, 13, "the time that was set for the call has passed")              \
+    X(COH_MISMATCH, 14, "the ranks made different collective calls")                   \
+    X(COH_FINALIZED, 15, "the world is finalized")                                     \
+    X(COH_FORKED, 16, "the world belongs to the parent of this process")               \
+    X(COH_WRONG_THREAD, 17, "the calling thread is another rank's")                    \
+    X(COH_BUSY, 18, "another thread of this rank is in a collective of the same team") \
+    X(COH_LIMIT, 19, "a limit of the process or the system was reached")               \
+    X(COH_SYSTEM, 20, "the operating system refused a request")
+
+typedef enum coh_status {
+#define COH_STATUS_ENUM(constant, value, text) constant = value,
+    COH_STATUS_TABLE(COH_STATUS_ENUM)
+#undef COH_STATUS_ENUM
+} coh_status;
+
+/* The constant's name without its prefix, "PEER_LOST"; "UNKNOWN" for a value not in the table. */
+COH_API const char *coh_status_name(coh_status status);
+
+/* What the status means, in a few words. */
+COH_API const char *coh_status_text(coh_status status);
+
+/*
+ * The sentence of the last call that failed on the calling thread: which rank called what with
+ * which arguments, what was found, what to do. Empty when none failed. It belongs to the thread
+ * and is overwritten by its next failure.
+ */
+COH_API const char *coh_last_error(void);
+
+/* ---- 2. Log ---------------------------------------------------------------------------- */
+
+typedef enum coh_log_level {
+    COH_LOG_OFF = 0,
+    COH_LOG_ERROR = 1, /* the job is broken: a rank was lost, a verdict was passed */
+    COH_LOG_WARN = 2,  /* it goes on, but somebody should look: a rank keeps others waiting */
+    COH_LOG_INFO = 3,  /* once per world: engine, ranks, heap */
+    COH_LOG_DEBUG = 4  /* each step of joining and leaving */
+} coh_log_level;
+
+typedef void coh_log_hook(void *arg, coh_log_level level, const char *message);
+
+/*
+ * Sends messages up to `level` to `hook`, from whichever thread has one to tell, several at a
+ * time perhaps; the hook must not call Cohort. A NULL hook stops them. Until the first call the
+ * messages go to standard error when COHORT_LOG names a level, and nowhere otherwise: the
+ * library never prints on its own.
+ */
+COH_API void coh_log_to(coh_log_hook *hook, void *arg, coh_log_level level);
+
+/* ---- 3. World -------------------------------------------------------------------------- */
+
+/* One rank's handle on a job. A process may hold many. */
+typedef struct coh_world coh_world;
+
+/* How to join; start from COH_OPTIONS_INIT. What is 0 or NULL is taken from the environment. */
+typedef struct coh_options {
+    size_t size;        /* sizeof(coh_options), so that the struct can grow */
+    const char *engine; /* "threads", "shm", "sim"; NULL or "any": the best that is there */
+    int fall_back;      /* not 0: where the job cannot be joined, be a world of one */
+    int driven;         /* coh_init_threads only; see there */
+    uint64_t heap;      /* most bytes the heap of each rank can grow to; 0: COHORT_HEAP */
+} coh_options;
+
+#define COH_OPTIONS_INIT                   \
+    {                                      \
+        sizeof(coh_options), NULL, 0, 0, 0 \
+    }
+
+/*
+ * Joins the job that the process was started in: the launcher's, or a world of one when there
+ * is none. Collective over the job. `options` may be NULL.
+ *
+ * Fails on every rank, naming those that are missing, when some have not come within
+ * COHORT_INIT_TIMEOUT. With fall_back, an engine that is COH_NOT_AVAILABLE, or a launcher that
+ * cannot be joined, gives a world of one and a warning instead.
+ */
+COH_API coh_status coh_init(const coh_options *options, coh_world **world);
+
+/*
+ * Makes `ranks` ranks inside this process, worlds[0] to worlds[ranks - 1], over one set of
+ * heaps. Not collective: one thread calls it. The worlds are made for one of two uses.
+ *
+ * driven == 0: one thread each. A world is bound to the first thread that calls it (queries such
+ * as coh_rank do not bind). Threads that are bound to no rank may call it as well; a thread that is
+ * bound to another rank is refused with COH_WRONG_THREAD, since it would wait for itself. If the
+ * bound thread ends before it finalized the world, the rank is lost to the others.
+ *
+ * driven != 0: a single thread drives all of them in turn. Allocation does not wait: each rank's
+ * n-th call must ask for the same as the first one that got there. Put, get, fence and quiet work;
+ * coh_barrier and coh_sync are COH_UNSUPPORTED, since nobody could arrive.
+ */
+COH_API coh_status coh_init_threads(int ranks, const coh_options *options, coh_world **worlds);
+
+/* A job's secret meeting place. Hand it to the ranks by a pipe or a file only they can read. */
+typedef struct coh_unique_id {
+    unsigned char bytes[128];
+} coh_unique_id;
+
+/* Makes an id; any process may, then gives it to all ranks. It holds no resource. */
+COH_API coh_status coh_unique_id_create(coh_unique_id *id);
+
+/*
+ * Joins the job of `id` as rank `rank` of `size`. Collective: each of the `size` ranks calls it
+ * with the same id and size and a rank of its own. On one host; errors as for coh_init.
+ */
+COH_API coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size,
+                                      const coh_options *options, coh_world **world);
+
+/* This rank, 0 to size - 1; how many there are. -1 when `world` is not an open world. */
+COH_API int coh_rank(const coh_world *world);
+COH_API int coh_size(const coh_world *world);
+
+/* The same among the ranks that share this host; coh_local_rank is this rank's index there. */
+COH_API int coh_local_rank(const coh_world *world);
+COH_API int coh_local_size(const coh_world *world);
+
+/* The name of the engine that connects the ranks, "shm"; NULL when `world` is not open. */
+COH_API const char *coh_engine(const coh_world *world);
+
+/* The engines that this library knows, by index from 0; NULL past the last. */
+COH_API const char *coh_engine_name(int index);
+
+/*
+ * Whether ranks could be connected by that engine here and now. COH_OK; or COH_NOT_AVAILABLE with
+ * the reason in coh_last_error(); or COH_INVALID_ARGUMENT for a name that is not an engine's.
+ */
+COH_API coh_status coh_engine_available(const char *engine);
+
+/*
+ * Leaves the job: completes what this rank issued, waits for the others, frees everything.
+ * Collective. All resources are freed whatever it returns; COH_PEER_LOST and the like say only
+ * that the others could not be waited for. Doing it again, or to NULL, is COH_OK and does nothing.
+ * No other thread may be inside a call on the world.
+ */
+COH_API coh_status coh_finalize(coh_world *world);
+
+/*
+ * Ends the whole job: every rank's process exits with `code`, this one through exit(3), the others
+ * with their stdio flushed, within a second. Not collective. Returns only when refused.
+ */
+COH_API coh_status coh_global_exit(coh_world *world, int code);
+
+/* ---- 4. Symmetric heap ----------------------------------------------------------------- */
+
+/*
+ * Allocates `bytes` on every rank at the same offset of its heap, aligned to 64 bytes. Collective,
+ * with equal arguments: unequal ones are COH_MISMATCH naming them. Ends with a barrier. Zero bytes
+ * give NULL without meeting the others. When one rank has no memory left, all get COH_NO_MEMORY and
+ * the heap is as before. The contents are undefined, and zero where memory is used the first time.
+ */
+COH_API coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer);
+
+/* The same for count * size bytes (checked for overflow), set to zero. */
+COH_API coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer);
+
+/* The same with an alignment: a power of two, at most 1 GiB. */
+COH_API coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer);
+
+/*
+ * Changes an allocation's size; *resized is where it is now, with the contents of the shorter of
+ * both sizes. Collective; begins and ends with a barrier. NULL allocates; zero bytes free and give
+ * NULL. On failure the allocation is as it was.
+ */
+COH_API coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, void **resized);
+
+/*
+ * Frees what one of the above returned. Collective; begins with a barrier. NULL does nothing. A
+ * pointer that is not the start of a live allocation is refused on this rank before anything moves.
+ */
+COH_API coh_status coh_free(coh_world *world, void *pointer);
+
+typedef struct coh_heap_stats {
+    size_t size;        /* set by the caller: sizeof(coh_heap_stats) */
+    uint64_t reserved;  /* bytes the heap can grow to */
+    uint64_t committed; /* bytes backed by memory; the bound that put and get check */
+    uint64_t used;      /* bytes in live allocations, rounded up to 64 each */
+    uint64_t largest;   /* the largest allocation that could succeed now, memory permitting */
+    uint64_t count;     /* live allocations */
+} coh_heap_stats;
+
+/* Fills `stats` for this rank's heap; by design they are the same on all ranks. */
+COH_API coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats);
+
+/* ---- 5. Put and get -------------------------------------------------------------------- */
+
+/*
+ * Copies `bytes` from `source` (any memory) to rank `rank`'s copy of the symmetric `target`. On
+ * return the source may be reused; the target has the data after coh_quiet or coh_barrier here, or,
+ * in the order given by coh_fence, when it sees a later put. Aligned puts of 1, 2, 4 and 8 bytes
+ * are single stores. To oneself, source and target may overlap, as for memmove.
+ *
+ * COH_UNKNOWN_RANK, COH_NOT_SYMMETRIC and COH_OUT_OF_BOUNDS are found before anything moves. The
+ * bound is the heap's, not the allocation's; with COHORT_CHECK=1 it is the allocation's.
+ */
+COH_API coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes,
+                           int rank);
+
+/* Copies `bytes` from rank `rank`'s copy of the symmetric `source` to `target`; done on return. */
+COH_API coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes,
+                           int rank);
+
+/*
+ * The same, but complete only at coh_quiet or coh_barrier: until then the source of the put must
+ * not change, and the target of the get is undefined.
+ */
+COH_API coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes,
+                               int rank);
+COH_API coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_t bytes,
+                               int rank);
+
+/*
+ * The address at which this process can load and store rank `rank`'s copy of `pointer`. Valid until
+ * the allocation is freed. COH_UNSUPPORTED where that rank's memory is not mapped here: use put and
+ * get.
+ */
+COH_API coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **direct);
+
+/* ---- 6. Views -------------------------------------------------------------------------- */
+
+/* `length` bytes at `offset` of rank `rank`'s heap: what a symmetric pointer and a rank name. */
+typedef struct coh_view {
+    int rank;
+    uint64_t offset;
+    uint64_t length;
+} coh_view;
+
+/* The view of `length` bytes at symmetric `pointer` on `rank`. */
+COH_API coh_status coh_view_of(coh_world *world, const void *pointer, size_t length, int rank,
+                               coh_view *view);
+
+/* A part of a view: `length` bytes from its byte `first` on. */
+COH_API coh_status coh_view_part(coh_view view, uint64_t first, uint64_t length, coh_view *part);
+
+/*
+ * Put into a view, get from one. `bytes` must be the view's length, else COH_LENGTH_MISMATCH with
+ * both. Otherwise as coh_put and coh_get.
+ */
+COH_API coh_status coh_put_view(coh_world *world, coh_view target, const void *source,
+                                size_t bytes);
+COH_API coh_status coh_get_view(coh_world *world, void *target, size_t bytes, coh_view source);
+
+/* X(constant, value, name, bytes of one element) */
+#define COH_DTYPE_TABLE(X)         \
+    X(COH_I8, 1, "i8", 1)          \
+    X(COH_I16, 2, "i16", 2)        \
+    X(COH_I32, 3, "i32", 4)        \
+    X(COH_I64, 4, "i64", 8)        \
+    X(COH_U8, 5, "u8", 1)          \
+    X(COH_U16, 6, "u16", 2)        \
+    X(COH_U32, 7, "u32", 4)        \
+    X(COH_U64, 8, "u64", 8)        \
+    X(COH_F16, 9, "f16", 2)        \
+    X(COH_BF16, 10, "bf16", 2)     \
+    X(COH_F32, 11, "f32", 4)       \
+    X(COH_F64, 12, "f64", 8)       \
+    X(COH_F8E4M3, 13, "f8e4m3", 1) \
+    X(COH_F8E5M2, 14, "f8e5m2", 1) \
+    X(COH_BOOL, 15, "bool", 1)
+
+typedef enum coh_dtype {
+#define COH_DTYPE_ENUM(constant, value, name, bytes) constant = value,
+    COH_DTYPE_TABLE(COH_DTYPE_ENUM)
+#undef COH_DTYPE_ENUM
+} coh_dtype;
+
+/* The type's name and the bytes of one element; NULL and 0 for a value not in the table. */
+COH_API const char *coh_dtype_name(coh_dtype dtype);
+COH_API size_t coh_dtype_size(coh_dtype dtype);
+
+/* `count` elements of `dtype` at byte `offset` of every rank's heap. */
+typedef struct coh_array {
+    coh_dtype dtype;
+    uint64_t offset;
+    uint64_t count;
+} coh_array;
+
+/* coh_malloc for count elements; *pointer (may be NULL) is this rank's copy. Collective. */
+COH_API coh_status coh_array_malloc(coh_world *world, coh_dtype dtype, size_t count,
+                                    coh_array *array, void **pointer);
+
+/* Frees what coh_array_malloc gave. Collective. */
+COH_API coh_status coh_array_free(coh_world *world, coh_array array);
+
+/* `count` elements from element `first` on. */
+COH_API coh_status coh_array_part(coh_array array, uint64_t first, uint64_t count, coh_array *part);
+
+/*
+ * Moves a whole array to or from rank `rank`. The caller's type and count of elements must be the
+ * array's, else COH_LENGTH_MISMATCH (counts) or COH_INVALID_ARGUMENT (types), with both.
+ */
+COH_API coh_status coh_put_array(coh_world *world, coh_array target, int rank, coh_dtype dtype,
+                                 const void *source, size_t count);
+COH_API coh_status coh_get_array(coh_world *world, coh_dtype dtype, void *target, size_t count,
+                                 coh_array source, int rank);
+
+/* ---- 7. Ordering and barriers ---------------------------------------------------------- */
+
+/*
+ * Orders, for each target rank: what this rank put there before is seen there before what it puts
+ * there after. It orders nothing between different targets, and no non-blocking gets.
+ */
+COH_API coh_status coh_fence(coh_world *world);
+
+/*
+ * Completes what this rank issued: puts are at their targets, non-blocking gets have arrived, and
+ * plain stores to mapped peers are visible.
+ */
+COH_API coh_status coh_quiet(coh_world *world);
+
+/* Waits until all ranks have arrived. Completes nothing that was issued. Collective. */
+COH_API coh_status coh_sync(coh_world *world);
+
+/* coh_quiet, then coh_sync: all that any rank issued before is everywhere. Collective. */
+COH_API coh_status coh_barrier(coh_world *world);
+
+/* ---- 8. Peers -------------------------------------------------------------------------- */
+
+typedef enum coh_peer_state {
+    COH_PEER_ALIVE = 0,
+    COH_PEER_LEFT = 1,  /* it finalized */
+    COH_PEER_GONE = 2,  /* its process or thread ended without that */
+    COH_PEER_STUCK = 3, /* it was found stalled; it stays so */
+} coh_peer_state;
+
+/*
+ * What is known of rank `rank`, without asking it: its state and, in `text` (cut to `bytes`, which
+ * may be 0), a phrase such as "in barrier #88" or "killed by signal 11". Never blocks.
+ */
+COH_API coh_status coh_peer_query(coh_world *world, int rank, coh_peer_state *state, char *text,
+                                  size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COHORT_H */

@@ -1,0 +1,89 @@
+/*
+ * config.h - every environment knob, as a row of one table.
+ *
+ * A knob is read when a world is made, so that two worlds of a process may differ. An unset or
+ * empty variable means the default.
+ */
+#ifndef COHI_BASE_CONFIG_H
+#define COHI_BASE_CONFIG_H
+
+#include <cohort.h>
+#include <stdint.h>
+
+typedef enum cohi_knob_type {
+    COHI_KNOB_TEXT,    /* const char *, as given */
+    COHI_KNOB_COUNT,   /* uint64_t */
+    COHI_KNOB_SIZE,    /* uint64_t bytes: 64K, 2G; "auto" is 0 */
+    COHI_KNOB_SECONDS, /* uint64_t nanoseconds: 30, 0.5, 500ms, 2m; "off" is 0 */
+    COHI_KNOB_FLAG,    /* uint64_t 0 or 1: 0/1, no/yes, off/on */
+    COHI_KNOB_LEVEL    /* uint64_t, a coh_log_level by name */
+} cohi_knob_type;
+
+/* X(field of cohi_config, type, variable, default, help) */
+#define COHI_KNOB_TABLE(X)                                                                     \
+    X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                          \
+      "engine that connects the ranks: any, threads, shm, sim")                                \
+    X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                             \
+      "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "  \
+      "address space allows")                                                                  \
+    X(huge_pages, COHI_KNOB_FLAG, "COHORT_HUGE_PAGES", "on",                                   \
+      "ask the kernel for huge pages under the heap")                                          \
+    X(check, COHI_KNOB_FLAG, "COHORT_CHECK", "off",                                            \
+      "check put and get against the allocation, not only the heap")                           \
+    X(log, COHI_KNOB_LEVEL, "COHORT_LOG", "off",                                               \
+      "messages on standard error: off, error, warn, info, debug")                             \
+    X(warn, COHI_KNOB_SECONDS, "COHORT_WARN", "5",                                             \
+      "warn when a call has waited this long for another rank")                                \
+    X(stall, COHI_KNOB_SECONDS, "COHORT_STALL", "30",                                          \
+      "a rank stopped, or stuck inside Cohort, for this long while others wait is STALLED")    \
+    X(timeout, COHI_KNOB_SECONDS, "COHORT_TIMEOUT", "off",                                     \
+      "fail any call that waits this long, even for a rank that is only busy")                 \
+    X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                            \
+      "how long to wait at init for the ranks to come")                                        \
+    X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                             \
+      "how often to look before yielding the core; auto: more where each rank has a core")     \
+    X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                   \
+      "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (see cohort-sim)") \
+    X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                               \
+      "break this job on purpose: ACTION@OPERATION[:NTH][,rank=R]; actions kill, stop, exit, " \
+      "crash, fail")                                                                           \
+    X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")       \
+    X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")  \
+    X(job_fd, COHI_KNOB_TEXT, "COHORT_JOB_FD", "",                                             \
+      "set by cohort run: the descriptor on which the job is described")
+
+#define COHI_KNOB_FIELD_COHI_KNOB_TEXT    const char *
+#define COHI_KNOB_FIELD_COHI_KNOB_COUNT   uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_SIZE    uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_SECONDS uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_FLAG    uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_LEVEL   uint64_t
+
+/* Texts point into the environment or the table: copy what must outlive a setenv. */
+typedef struct cohi_config {
+#define COHI_KNOB_DECLARE(field, type, variable, otherwise, help) COHI_KNOB_FIELD_##type field;
+    COHI_KNOB_TABLE(COHI_KNOB_DECLARE)
+#undef COHI_KNOB_DECLARE
+} cohi_config;
+
+/* Reads all knobs. COH_INVALID_ARGUMENT names the variable, its value and what it may be. */
+coh_status cohi_config_load(cohi_config *config);
+
+/* One row of the table, for who prints it. */
+typedef struct cohi_knob {
+    cohi_knob_type type;
+    const char *variable;
+    const char *otherwise; /* the default, as text */
+    const char *help;
+} cohi_knob;
+
+/* The rows by index from 0; NULL past the last. */
+const cohi_knob *cohi_knob_at(size_t index);
+
+/* The parsers, for command-line flags of the same types. `what` names the flag in the error. */
+coh_status cohi_parse_size(const char *what, const char *text, uint64_t *bytes);
+coh_status cohi_parse_seconds(const char *what, const char *text, uint64_t *nanoseconds);
+coh_status cohi_parse_count(const char *what, const char *text, uint64_t least, uint64_t most,
+                            uint64_t *count);
+
+#endif

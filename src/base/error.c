@@ -1,0 +1,90 @@
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char sentence[COHI_SENTENCE_BYTES];
+
+static const struct status_row {
+    coh_status status;
+    const char *name;
+    const char *text;
+} status_rows[] = {
+#define ROW(constant, value, text) {constant, #constant, text},
+    COH_STATUS_TABLE(ROW)
+#undef ROW
+};
+
+static const struct status_row *find_status(coh_status status)
+{
+    for (size_t i = 0; i < sizeof status_rows / sizeof *status_rows; i++)
+        if (status_rows[i].status == status)
+            return &status_rows[i];
+    return NULL;
+}
+
+const char *coh_status_name(coh_status status)
+{
+    const struct status_row *row = find_status(status);
+    return row ? row->name + strlen("COH_") : "UNKNOWN";
+}
+
+const char *coh_status_text(coh_status status)
+{
+    const struct status_row *row = find_status(status);
+    return row ? row->text : "not a status of this library";
+}
+
+const char *coh_last_error(void)
+{
+    return sentence;
+}
+
+coh_status cohi_fail_v(coh_status status, const char *format, va_list arguments)
+{
+    int kept = errno;
+    char fresh[COHI_SENTENCE_BYTES]; /* the arguments may point into the old sentence */
+    vsnprintf(fresh, sizeof fresh, format, arguments);
+    memcpy(sentence, fresh, sizeof sentence);
+    errno = kept;
+    return status;
+}
+
+coh_status cohi_fail(coh_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    cohi_fail_v(status, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static coh_status status_of_errno(int error)
+{
+    switch (error) {
+    case ENOMEM:
+    case ENOSPC:
+        return COH_NO_MEMORY;
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+        return COH_LIMIT;
+    case ENOSYS:
+    case EPERM:
+    case EACCES:
+        return COH_NOT_AVAILABLE;
+    default:
+        return COH_SYSTEM;
+    }
+}
+
+coh_status cohi_fail_os(int error, const char *format, ...)
+{
+    char what[COHI_SENTENCE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return cohi_fail(status_of_errno(error), "%s: %s", what, strerrordesc_np(error));
+}

@@ -1,0 +1,115 @@
+/*
+ * os.h - the operating system, behind one narrow seam.
+ *
+ * Nothing above base/ makes a system call that has a function here. Calls that can fail return 0 or
+ * an errno value, and leave errno alone; they never log and never set the last error, since only
+ * the caller knows what the failure means. Every descriptor is close-on-exec.
+ */
+#ifndef COHI_BASE_OS_H
+#define COHI_BASE_OS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- memory (os_memory.c) ---- */
+
+size_t cohi_os_page_bytes(void);
+
+/* A memfd of `bytes`, sealed against growing and shrinking; sparse until committed. */
+int cohi_os_shared_create(const char *name, size_t bytes, int *fd);
+
+/* Reads a memfd's size. Used on descriptors that came from a peer, before mapping them. */
+int cohi_os_file_bytes(int fd, size_t *bytes);
+
+/* Maps `bytes` of `fd` for reading and writing, at an address aligned to `alignment`. */
+int cohi_os_map_shared(int fd, size_t bytes, size_t alignment, void **base);
+
+/* Reserves `bytes` of private zero memory, aligned; backed when touched. */
+int cohi_os_map_private(size_t bytes, size_t alignment, void **base);
+
+void cohi_os_unmap(void *base, size_t bytes);
+
+/* Backs [from, to) of a shared file with memory, or fails with ENOMEM/ENOSPC and no effect. */
+int cohi_os_commit_shared(int fd, size_t from, size_t to);
+
+/* The same for private memory at `base`. */
+int cohi_os_commit_private(void *base, size_t from, size_t to);
+
+/* Asks for huge pages; a kernel that has none there is not an error. */
+void cohi_os_advise_huge(void *base, size_t bytes);
+
+/* Bytes that could be committed now without swapping or the OOM killer: the least of what the host
+ * has free and what the memory cgroup leaves. */
+uint64_t cohi_os_memory_available(void);
+uint64_t cohi_os_memory_total(void);
+
+/* Address space this process may still map: RLIMIT_AS less what is mapped; UINT64_MAX: unlimited.
+ */
+uint64_t cohi_os_address_space_left(void);
+
+/* ---- futex (os_futex.c) ---- */
+
+/* Sleeps while *word == expected, for at most `timeout_ns`. Returns early at will. */
+void cohi_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_ns);
+
+/* Wakes all that sleep on `word`, in every process that maps it. */
+void cohi_os_futex_wake(atomic_uint *word);
+
+/* ---- processes (os_process.c) ---- */
+
+/* A descriptor that becomes readable when the process ends. */
+int cohi_os_pidfd_open(pid_t pid, int *fd);
+
+/* Whether the process behind `fd` has ended. */
+int cohi_os_pidfd_ended(int fd);
+
+/* The one-letter state of /proc/PID/stat ('R', 'S', 'T', ...), or 0 when there is no such process.
+ */
+char cohi_os_process_state(pid_t pid);
+
+/* How many cores this process may run on. */
+int cohi_os_core_count(void);
+
+/* Identifies this boot of this host; equal exactly for processes that could share memory. */
+uint64_t cohi_os_host_id(void);
+
+/* Starts a thread with all signals blocked. `name` shows in ps and debuggers. */
+int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out);
+
+void cohi_os_close(int fd);
+
+/* Moves a descriptor out of 0-2, which the program may believe to be its standard streams. */
+int cohi_os_fd_above_stdio(int *fd);
+
+int cohi_os_random(void *bytes, size_t count);
+
+/* ---- local sockets (os_socket.c) ---- */
+
+enum { COHI_OS_FDS_MAX = 4 }; /* descriptors one message may carry */
+
+/* Listens on, connects to, an abstract AF_UNIX name (no file). */
+int cohi_os_local_listen(const char *name, int *fd);
+int cohi_os_local_connect(const char *name, int *fd);
+
+/* Takes a connection if one is waiting; EAGAIN when none is. */
+int cohi_os_local_accept(int listener, int *fd);
+
+/* Who is at the other end, as the kernel knows it. */
+int cohi_os_peer_credentials(int fd, uid_t *uid, pid_t *pid);
+
+/*
+ * Moves exactly `bytes`, with up to COHI_OS_FDS_MAX descriptors beside the first byte, before
+ * `deadline_ns` (of cohi_now_ns). ETIMEDOUT; ECONNRESET when the peer closed. On receive, *fd_count
+ * is how many came; those past `fd_room` are closed.
+ */
+int cohi_os_send(int fd, const void *data, size_t bytes, const int *fds, int fd_count,
+                 uint64_t deadline_ns);
+int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int *fd_count,
+                    uint64_t deadline_ns);
+
+/* Waits until `fd` can be read: 0, or ETIMEDOUT. */
+int cohi_os_wait_readable(int fd, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,230 @@
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; absent from older headers */
+#endif
+
+size_t cohi_os_page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int seal(int fd, size_t bytes)
+{
+    if (ftruncate(fd, (off_t)bytes) != 0)
+        return errno;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+        return errno;
+    return 0;
+}
+
+int cohi_os_shared_create(const char *name, size_t bytes, int *fd)
+{
+    int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0)
+        return errno;
+    int error = cohi_os_fd_above_stdio(&made);
+    if (!error)
+        error = seal(made, bytes);
+    if (error) {
+        cohi_os_close(made);
+        return error;
+    }
+    *fd = made;
+    return 0;
+}
+
+int cohi_os_file_bytes(int fd, size_t *bytes)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return errno;
+    *bytes = (size_t)info.st_size;
+    return 0;
+}
+
+/* Reserves more than asked, then gives back what lies outside the aligned part. */
+static int reserve_aligned(size_t bytes, size_t alignment, char **base)
+{
+    size_t span = bytes + alignment;
+    if (span < bytes)
+        return ENOMEM;
+    char *wide = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (wide == MAP_FAILED)
+        return errno;
+    char *aligned = (char *)(((uintptr_t)wide + alignment - 1) & ~(uintptr_t)(alignment - 1));
+    if (aligned > wide)
+        munmap(wide, (size_t)(aligned - wide));
+    size_t behind = (size_t)(wide + span - (aligned + bytes));
+    if (behind > 0)
+        munmap(aligned + bytes, behind);
+    *base = aligned;
+    return 0;
+}
+
+static int map_over(size_t bytes, size_t alignment, int flags, int fd, void **base)
+{
+    char *place;
+    int error = reserve_aligned(bytes, alignment, &place);
+    if (error)
+        return error;
+    void *mapped =
+        mmap(place, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, fd, 0);
+    if (mapped == MAP_FAILED) {
+        error = errno;
+        munmap(place, bytes);
+        return error;
+    }
+    *base = mapped;
+    return 0;
+}
+
+int cohi_os_map_shared(int fd, size_t bytes, size_t alignment, void **base)
+{
+    return map_over(bytes, alignment, MAP_SHARED, fd, base);
+}
+
+int cohi_os_map_private(size_t bytes, size_t alignment, void **base)
+{
+    return map_over(bytes, alignment, MAP_PRIVATE | MAP_ANONYMOUS, -1, base);
+}
+
+void cohi_os_unmap(void *base, size_t bytes)
+{
+    if (base)
+        munmap(base, bytes);
+}
+
+int cohi_os_commit_shared(int fd, size_t from, size_t to)
+{
+    int outcome;
+    do {
+        outcome = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+    } while (outcome != 0 && errno == EINTR);
+    return outcome == 0 ? 0 : errno;
+}
+
+/* A kernel before 5.14 cannot populate on demand; there the pages come when they are touched. */
+int cohi_os_commit_private(void *base, size_t from, size_t to)
+{
+    if (madvise((char *)base + from, to - from, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
+        return 0;
+    return errno == EFAULT ? ENOMEM : errno;
+}
+
+void cohi_os_advise_huge(void *base, size_t bytes)
+{
+    (void)madvise(base, bytes, MADV_HUGEPAGE);
+}
+
+/* The number behind `key` in a file of "key: number" lines, or the whole file when key is NULL. */
+static int read_number(const char *path, const char *key, uint64_t *number)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    char line[256];
+    int found = 0;
+    while (!found && fgets(line, sizeof line, file)) {
+        size_t skip = key ? strlen(key) : 0;
+        if (key && strncmp(line, key, skip) != 0)
+            continue;
+        char *end;
+        unsigned long long value = strtoull(line + skip, &end, 10);
+        found = end != line + skip;
+        if (found)
+            *number = value;
+    }
+    fclose(file);
+    return found;
+}
+
+static uint64_t meminfo(const char *key)
+{
+    uint64_t kib = 0;
+    return read_number("/proc/meminfo", key, &kib) ? kib * 1024 : UINT64_MAX;
+}
+
+/* This process's cgroup in the hierarchy whose /proc/self/cgroup line has `marker`. */
+static int cgroup_path(const char *marker, char *path, size_t room)
+{
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return 0;
+    char line[512];
+    int found = 0;
+    while (!found && fgets(line, sizeof line, file)) {
+        char *at = strstr(line, marker);
+        if (!at)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(path, room, "%s", at + strlen(marker));
+        found = 1;
+    }
+    fclose(file);
+    return found;
+}
+
+static uint64_t cgroup_left_in(const char *folder, const char *limit_file, const char *usage_file)
+{
+    char path[768];
+    uint64_t limit, usage;
+    snprintf(path, sizeof path, "%s/%s", folder, limit_file);
+    if (!read_number(path, NULL, &limit))
+        return UINT64_MAX;
+    snprintf(path, sizeof path, "%s/%s", folder, usage_file);
+    if (!read_number(path, NULL, &usage))
+        return UINT64_MAX;
+    return limit > usage ? limit - usage : 0;
+}
+
+/* What the memory cgroup leaves, version 2 or 1; a container may see its own group as the root. */
+static uint64_t cgroup_left(void)
+{
+    char group[512], folder[600];
+    if (cgroup_path("0::", group, sizeof group)) {
+        snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", group);
+        uint64_t left = cgroup_left_in(folder, "memory.max", "memory.current");
+        if (left != UINT64_MAX)
+            return left;
+    }
+    if (cgroup_path(":memory:", group, sizeof group)) {
+        snprintf(folder, sizeof folder, "/sys/fs/cgroup/memory%s", group);
+        uint64_t left = cgroup_left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes");
+        if (left != UINT64_MAX)
+            return left;
+    }
+    return cgroup_left_in("/sys/fs/cgroup", "memory.max", "memory.current");
+}
+
+uint64_t cohi_os_memory_available(void)
+{
+    uint64_t host = meminfo("MemAvailable:"), group = cgroup_left();
+    return host < group ? host : group;
+}
+
+uint64_t cohi_os_memory_total(void)
+{
+    return meminfo("MemTotal:");
+}
+
+uint64_t cohi_os_address_space_left(void)
+{
+    struct rlimit limit;
+    uint64_t kib;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    if (!read_number("/proc/self/status", "VmSize:", &kib))
+        return UINT64_MAX;
+    return limit.rlim_cur > kib * 1024 ? limit.rlim_cur - kib * 1024 : 0;
+}

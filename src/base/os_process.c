@@ -1,0 +1,128 @@
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int cohi_os_pidfd_open(pid_t pid, int *fd)
+{
+    int made = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (made < 0)
+        return errno;
+    int error = cohi_os_fd_above_stdio(&made);
+    if (error) {
+        cohi_os_close(made);
+        return error;
+    }
+    *fd = made;
+    return 0;
+}
+
+int cohi_os_pidfd_ended(int fd)
+{
+    struct pollfd look = {.fd = fd, .events = POLLIN};
+    return poll(&look, 1, 0) > 0;
+}
+
+char cohi_os_process_state(pid_t pid)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (got <= 0)
+        return 0;
+    line[got] = '\0';
+    char *after_name = strrchr(line, ')'); /* the name itself may hold anything */
+    return after_name && after_name[1] == ' ' ? after_name[2] : 0;
+}
+
+int cohi_os_core_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+uint64_t cohi_os_host_id(void)
+{
+    char text[128];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t got = read(fd, text, sizeof text);
+        if (got > 0)
+            hash = hash_bytes(hash, text, (size_t)got);
+        close(fd);
+    }
+    if (gethostname(text, sizeof text) == 0)
+        hash = hash_bytes(hash, text, strnlen(text, sizeof text));
+    return hash;
+}
+
+int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create((pthread_t *)pthread_out, NULL, entry, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_setname_np(*(pthread_t *)pthread_out, name);
+    return error;
+}
+
+void cohi_os_close(int fd)
+{
+    int kept = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = kept;
+}
+
+int cohi_os_fd_above_stdio(int *fd)
+{
+    if (*fd > STDERR_FILENO)
+        return 0;
+    int moved = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (moved < 0)
+        return errno;
+    close(*fd);
+    *fd = moved;
+    return 0;
+}
+
+int cohi_os_random(void *bytes, size_t count)
+{
+    char *at = bytes;
+    while (count > 0) {
+        ssize_t got = getrandom(at, count, 0);
+        if (got < 0 && errno != EINTR)
+            return errno;
+        if (got > 0) {
+            at += got;
+            count -= (size_t)got;
+        }
+    }
+    return 0;
+}
