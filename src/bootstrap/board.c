@@ -1,0 +1,218 @@
+#include "bootstrap/board.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { HEAD_BYTES = 4096 }; /* the slots start on a page of their own */
+
+static size_t round_up(size_t value, size_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+static size_t records_offset(int size)
+{
+    return sizeof(cohi_slot) + round_up((size_t)size * sizeof(uint64_t), COHI_CACHE_LINE);
+}
+
+size_t cohi_slot_verdict_offset(int rank)
+{
+    return sizeof(cohi_slot) + (size_t)rank * sizeof(uint64_t);
+}
+
+size_t cohi_slot_record_offset(int size, uint32_t epoch, int rank)
+{
+    size_t index = (size_t)(epoch & 1) * (size_t)size + (size_t)rank;
+    return records_offset(size) + index * sizeof(cohi_record);
+}
+
+/* A page multiple, so that no two ranks' words are ever prefetched together. */
+size_t cohi_slot_stride(int size)
+{
+    return round_up(records_offset(size) + 2 * (size_t)size * sizeof(cohi_record), HEAD_BYTES);
+}
+
+static size_t board_bytes(size_t size, size_t stride)
+{
+    return HEAD_BYTES + size * stride;
+}
+
+cohi_slot *cohi_board_slot(const cohi_board *board, int rank)
+{
+    return (cohi_slot *)((char *)board->head + HEAD_BYTES + (size_t)rank * board->head->stride);
+}
+
+static void write_head(cohi_board_head *head, int size, pid_t launcher, const char *program)
+{
+    head->size = (uint32_t)size;
+    head->stride = (uint32_t)cohi_slot_stride(size);
+    head->launcher = (int32_t)launcher;
+    head->created_ns = cohi_now_ns();
+    snprintf(head->version, sizeof head->version, "%s", coh_version_string());
+    snprintf(head->program, sizeof head->program, "%s", program);
+    head->magic = COHI_BOARD_MAGIC;
+}
+
+coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi_board *board)
+{
+    size_t bytes = board_bytes((size_t)size, cohi_slot_stride(size));
+    int fd;
+    int error = cohi_os_shared_create(COHI_BOARD_NAME, bytes, &fd);
+    if (error)
+        return cohi_fail_os(error, "cannot make the job's board of %zu bytes", bytes);
+    void *base;
+    error = cohi_os_commit_shared(fd, 0, bytes);
+    if (!error)
+        error = cohi_os_map_shared(fd, bytes, HEAD_BYTES, &base);
+    if (error) {
+        cohi_os_close(fd);
+        return cohi_fail_os(error, "cannot map the job's board of %zu bytes", bytes);
+    }
+    *board = (cohi_board){.head = base, .bytes = bytes, .fd = fd};
+    write_head(board->head, size, launcher, program);
+    for (int rank = 0; rank < size; rank++)
+        atomic_store(&cohi_board_slot(board, rank)->waits_for, -1);
+    return COH_OK;
+}
+
+static int layout_fits(const cohi_board_head *head, size_t bytes)
+{
+    return head->magic == COHI_BOARD_MAGIC && head->size > 0 && head->size <= COHI_RANKS_MAX
+           && head->stride == cohi_slot_stride((int)head->size)
+           && bytes == board_bytes(head->size, head->stride);
+}
+
+static coh_status map_board(int fd, int protection, cohi_board *board)
+{
+    size_t bytes;
+    int error = cohi_os_file_bytes(fd, &bytes);
+    if (error || bytes < HEAD_BYTES)
+        return cohi_fail(COH_TRANSPORT, "the descriptor given for the job's board is not a board");
+    void *base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return cohi_fail_os(errno, "cannot map the job's board of %zu bytes", bytes);
+    *board = (cohi_board){.head = base, .bytes = bytes, .fd = fd};
+    return COH_OK;
+}
+
+static coh_status check_layout(const cohi_board *board)
+{
+    if (layout_fits(board->head, board->bytes))
+        return COH_OK;
+    if (board->head->magic == COHI_BOARD_MAGIC)
+        return cohi_fail(COH_MISMATCH,
+                         "the job's board was made by version %.16s of the library; this is %s",
+                         board->head->version, coh_version_string());
+    return cohi_fail(COH_TRANSPORT, "the descriptor given for the job's board is not a board");
+}
+
+coh_status cohi_board_view(int fd, cohi_board *board)
+{
+    coh_status status = map_board(fd, PROT_READ, board);
+    if (status != COH_OK)
+        return status;
+    status = check_layout(board);
+    if (status != COH_OK)
+        cohi_os_unmap(board->head, board->bytes);
+    return status;
+}
+
+coh_status cohi_board_open(int fd, cohi_board *board)
+{
+    coh_status status = map_board(fd, PROT_READ | PROT_WRITE, board);
+    if (status != COH_OK)
+        return status;
+    status = check_layout(board);
+    if (status == COH_OK
+        && strncmp(board->head->version, coh_version_string(), sizeof board->head->version) != 0)
+        status = cohi_fail(COH_MISMATCH,
+                           "the job was started by version %.16s of the library; this is %s",
+                           board->head->version, coh_version_string());
+    if (status != COH_OK)
+        cohi_os_unmap(board->head, board->bytes);
+    return status;
+}
+
+void cohi_board_close(cohi_board *board)
+{
+    if (!board->head)
+        return;
+    cohi_os_unmap(board->head, board->bytes);
+    cohi_os_close(board->fd);
+    *board = (cohi_board){.fd = -1};
+}
+
+void cohi_slot_ring(cohi_slot *slot)
+{
+    atomic_fetch_add(&slot->bell, 1);
+    if (atomic_load(&slot->sleepers) > 0)
+        cohi_os_futex_wake(&slot->bell);
+}
+
+void cohi_describe_end(int wait_status, char *text, size_t room)
+{
+    if (WIFSIGNALED(wait_status))
+        snprintf(text, room, "killed by signal %d (%s)", WTERMSIG(wait_status),
+                 sigdescr_np(WTERMSIG(wait_status)));
+    else
+        snprintf(text, room, "exited with status %d", WEXITSTATUS(wait_status));
+}
+
+static void describe_operation(const cohi_slot *slot, unsigned op, char *text, size_t room)
+{
+    uint64_t sequence = atomic_load(&((cohi_slot *)slot)->sequence);
+    if (op == COHI_OP_NONE)
+        snprintf(text, room, "%s", cohi_opcode_name(op));
+    else if (sequence > 0)
+        snprintf(text, room, "in %s #%llu", cohi_opcode_name(op), (unsigned long long)sequence);
+    else
+        snprintf(text, room, "in %s", cohi_opcode_name(op));
+}
+
+static const char *describe_ended(unsigned phase, uint64_t end, char *text, size_t room)
+{
+    cohi_describe_end((int)(end & UINT32_MAX), text, room);
+    int clean = WIFEXITED((int)end) && WEXITSTATUS((int)end) == 0;
+    if (clean && (phase == COHI_PHASE_EXITING || phase == COHI_PHASE_RUNNING)) {
+        snprintf(text, room, "exited without finalize");
+        return "failed";
+    }
+    return clean ? "done" : "failed";
+}
+
+const char *cohi_slot_describe(const cohi_slot *read_only, char *text, size_t room)
+{
+    cohi_slot *slot = (cohi_slot *)read_only; /* atomic_load takes no const in C11 */
+    unsigned phase = atomic_load(&slot->phase), op = atomic_load(&slot->op);
+    uint64_t end = atomic_load(&slot->end);
+    if (end & COHI_ENDED)
+        return describe_ended(phase, end, text, room);
+    pid_t pid = atomic_load(&slot->pid);
+    char state = pid ? cohi_os_process_state(pid) : 0;
+    switch (phase) {
+    case COHI_PHASE_ABSENT:
+        snprintf(text, room, "has not called init");
+        return "starting";
+    case COHI_PHASE_LEFT:
+        snprintf(text, room, "finalized");
+        return "left";
+    case COHI_PHASE_EXITING:
+        snprintf(text, room, "exited without finalize");
+        return "failed";
+    default:
+        break;
+    }
+    describe_operation(slot, op, text, room);
+    if (pid && (state == 0 || state == 'Z' || state == 'X'))
+        return "gone";
+    if (state == 'T' || state == 't')
+        return "stopped";
+    return atomic_load(&slot->since_ns) ? "waiting" : "running";
+}

@@ -1,0 +1,156 @@
+/*
+ * board.h - the board: what the ranks of a job publish on one host.
+ *
+ * A board is one sealed memfd that every rank of the job on this host maps, the launcher too, and
+ * that `cohort ps` opens through /proc. It has no name in any file system and is gone with its last
+ * user. It holds one slot a rank. A slot says who the rank is and what it is doing, and has the
+ * words through which others wake it, warn it and meet it.
+ *
+ * Whether peers use each other's slots directly is the engine's affair: ranks that are mapped do;
+ * for others the slot is a segment that the engine writes into. So everything in a slot is at the
+ * same offset for all ranks, and holds no pointers.
+ */
+#ifndef COHI_BOOTSTRAP_BOARD_H
+#define COHI_BOOTSTRAP_BOARD_H
+
+#include "base/atomics.h"
+#include "base/opcode.h"
+
+#include <cohort.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define COHI_BOARD_NAME  "cohort-board" /* of the memfd, as /proc shows it */
+#define COHI_BOARD_MAGIC UINT64_C(0x31647261626f6843)
+
+enum {
+    COHI_RANKS_MAX = 65536,
+    COHI_ROUNDS = 16 /* of a dissemination over COHI_RANKS_MAX ranks */
+};
+
+/* ---- meeting: how the ranks of a team synchronise ---- */
+
+/* What a rank brings to a collective that must agree; fits the smallest inline put. */
+typedef struct cohi_record {
+    uint32_t op;    /* cohi_opcode */
+    uint32_t epoch; /* of the collective it belongs to; tells a fresh record from an old one */
+    int32_t status; /* coh_status of this rank's part */
+    uint32_t unused;
+    uint64_t argument[4];
+    uint64_t unused_too[2];
+} cohi_record;
+
+typedef struct cohi_flag {
+    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t mark; /* epoch << 32 | fingerprint */
+} cohi_flag;
+
+/*
+ * Two sets of flags, used by even and odd epochs: a rank can be one barrier ahead of another, never
+ * two, so a flag is not overwritten before it was read. Each flag is written by one partner and
+ * read by the owner, and has a line of its own.
+ */
+typedef struct cohi_meet {
+    cohi_flag flags[2][COHI_ROUNDS];
+    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t arrived; /* the owner's last mark */
+    _Alignas(COHI_CACHE_LINE) cohi_record mismatch;     /* op != 0: the team is broken; see core */
+    _Atomic uint32_t mismatched;                        /* set after `mismatch` was written */
+} cohi_meet;
+
+/* ---- slot: one rank ---- */
+
+typedef enum cohi_phase {
+    COHI_PHASE_ABSENT = 0,  /* has not called init */
+    COHI_PHASE_JOINING = 1, /* in init */
+    COHI_PHASE_RUNNING = 2,
+    COHI_PHASE_LEFT = 3,    /* finalized */
+    COHI_PHASE_EXITING = 4, /* in exit(3) without having finalized */
+} cohi_phase;
+
+typedef struct cohi_slot {
+    /* Who it is. Written by the rank; `end` by the supervisor that reaped it. */
+    _Alignas(COHI_CACHE_LINE) atomic_int pid;
+    atomic_int thread; /* kernel's thread id of a thread-rank's bound thread, else 0 */
+    atomic_uint phase;
+    _Atomic uint64_t end; /* 0, or COHI_ENDED | wait status of waitpid(2) */
+
+    /* What it is doing. Written by the rank, read by who asks. */
+    _Alignas(COHI_CACHE_LINE) atomic_uint op; /* cohi_opcode; COHI_OP_NONE outside Cohort */
+    atomic_int waits_for;                     /* a rank, or -1 */
+    _Atomic uint64_t sequence;                /* "#88" of a collective; counts from 1 */
+    _Atomic uint64_t since_ns;                /* when it began to wait; 0: it has not waited long */
+
+    /* Written by others: not 0 when a verdict was passed on a rank or a team. */
+    _Alignas(COHI_CACHE_LINE) atomic_uint alarm;
+
+    /* Rung by others after they wrote something here that this rank may sleep for. */
+    _Alignas(COHI_CACHE_LINE) atomic_uint bell; /* futex; counts rings */
+    atomic_uint sleepers;                       /* threads of this rank that announced sleep */
+
+    cohi_meet meet; /* of the world's own team */
+
+    /* Behind the slot, for each rank r: the verdict on r (see core/verdict.h), then the records
+     * that r sent to this rank in even and odd epochs. Reach them by the functions below. */
+} cohi_slot;
+
+#define COHI_ENDED (UINT64_C(1) << 32)
+
+typedef struct cohi_board_head {
+    uint64_t magic;
+    char version[16]; /* of the library that made the board */
+    uint32_t size;    /* ranks */
+    uint32_t stride;  /* bytes from one slot to the next */
+    int32_t launcher; /* pid of `cohort run`, or 0 */
+    uint32_t unused;
+    uint64_t created_ns;
+    char program[64];             /* what runs, for `cohort ps` */
+    _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
+} cohi_board_head;
+
+typedef struct cohi_board {
+    cohi_board_head *head;
+    size_t bytes;
+    int fd; /* kept open: it is what `cohort ps` finds */
+} cohi_board;
+
+/* Makes a board for `size` ranks. */
+coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi_board *board);
+
+/* Maps the board behind `fd`, checking that it is one and all of it is there. Takes `fd` over only
+ * on success. COH_MISMATCH with both versions when another version of the library made it. */
+coh_status cohi_board_open(int fd, cohi_board *board);
+
+/* The same for looking only: mapped read-only, no version check beyond the layout's. */
+coh_status cohi_board_view(int fd, cohi_board *board);
+
+void cohi_board_close(cohi_board *board);
+
+cohi_slot *cohi_board_slot(const cohi_board *board, int rank);
+
+/* Bytes of a slot and what is behind it, for `size` ranks. */
+size_t cohi_slot_stride(int size);
+
+/* Offsets from the start of a slot. */
+size_t cohi_slot_verdict_offset(int rank);
+size_t cohi_slot_record_offset(int size, uint32_t epoch, int rank);
+
+static inline _Atomic uint64_t *cohi_slot_verdict(cohi_slot *slot, int rank)
+{
+    return (_Atomic uint64_t *)((char *)slot + cohi_slot_verdict_offset(rank));
+}
+
+static inline cohi_record *cohi_slot_record(cohi_slot *slot, int size, uint32_t epoch, int rank)
+{
+    return (cohi_record *)((char *)slot + cohi_slot_record_offset(size, epoch, rank));
+}
+
+/* Wakes the threads of the rank that sleep. Call after the write they may sleep for. */
+void cohi_slot_ring(cohi_slot *slot);
+
+/* The state of a rank as one word and its doing as a phrase, as tables show them: "waiting", "in
+ * barrier #88"; "failed", "killed by signal 9 (Killed)". `text` is cut to `room`. */
+const char *cohi_slot_describe(const cohi_slot *slot, char *text, size_t room);
+
+/* "exited with status 3", "killed by signal 11 (Segmentation fault)" for a waitpid(2) status. */
+void cohi_describe_end(int wait_status, char *text, size_t room);
+
+#endif

@@ -1,0 +1,481 @@
+#include "bootstrap/group.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "bootstrap/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cohi_group {
+    int rank;
+    int size;
+    cohi_board board;
+    int *links; /* root: [size], -1 for itself; others: [1], to the root */
+};
+
+#define HELLO_DEADLINE_NS (COHI_NS_PER_S) /* a connected peer sends its hello at once */
+#define TICK_NS           (20 * COHI_NS_PER_MS)
+#define RETRY_NS          (2 * COHI_NS_PER_MS) /* rank 0 may not be listening yet */
+
+/* ---- telling all that it is over ---- */
+
+static void broadcast_failure(cohi_group *group, coh_status status)
+{
+    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, group->rank, group->size);
+    message.status = (int32_t)status;
+    snprintf(message.text, sizeof message.text, "%s", coh_last_error());
+    for (int rank = 1; rank < group->size; rank++)
+        if (group->links[rank] >= 0)
+            (void)cohi_link_send(group->links[rank], &message, NULL, 0,
+                                 cohi_now_ns() + HELLO_DEADLINE_NS);
+}
+
+/* "1, 3 and 2 more" of the ranks that `absent` marks. */
+static void list_ranks(const unsigned char *absent, int size, char *text, size_t room)
+{
+    enum { NAMED = 16 };
+    size_t used = 0;
+    int named = 0, more = 0;
+    for (int rank = 0; rank < size; rank++) {
+        if (!absent[rank])
+            continue;
+        if (named == NAMED) {
+            more++;
+            continue;
+        }
+        used += (size_t)snprintf(text + used, room - used, "%s%d", named++ ? ", " : "", rank);
+    }
+    if (more)
+        snprintf(text + used, room - used, " and %d more", more);
+}
+
+static coh_status fail_missing(const unsigned char *absent, int size, const char *what)
+{
+    char list[256] = "";
+    int count = 0;
+    for (int rank = 0; rank < size; rank++)
+        count += absent[rank];
+    list_ranks(absent, size, list, sizeof list);
+    return cohi_fail(COH_TIMED_OUT,
+                     "coh_init: %d of %d ranks did not %s in time (COHORT_INIT_TIMEOUT): rank %s",
+                     count, size, what, list);
+}
+
+static coh_status fail_descriptors(const char *what)
+{
+    struct rlimit limit = {.rlim_cur = 0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return cohi_fail(COH_LIMIT,
+                     "coh_init: %s: this process may have %llu open descriptors (RLIMIT_NOFILE, "
+                     "ulimit -n), which is not enough",
+                     what, (unsigned long long)limit.rlim_cur);
+}
+
+/* What an errno on the link to `rank` means to a rank that is joining. */
+static coh_status fail_link(int error, int rank)
+{
+    if (error == EMFILE || error == ENFILE)
+        return fail_descriptors("descriptors were lost on the way");
+    if (error == ECONNRESET)
+        return cohi_fail(COH_PEER_LOST, "coh_init: rank %d ended during init", rank);
+    if (error == ETIMEDOUT)
+        return cohi_fail(COH_TIMED_OUT,
+                         "coh_init: rank %d did not answer in time (COHORT_INIT_TIMEOUT)", rank);
+    if (error == EPROTO)
+        return cohi_fail(COH_TRANSPORT, "coh_init: rank %d sent what is not a message of ours",
+                         rank);
+    return cohi_fail_os(error, "coh_init: the connection to rank %d failed", rank);
+}
+
+/* ---- the root's side of joining ---- */
+
+static coh_status refuse(int link, coh_status status)
+{
+    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, 0, 0);
+    message.status = (int32_t)status;
+    snprintf(message.text, sizeof message.text, "%s", coh_last_error());
+    (void)cohi_link_send(link, &message, NULL, 0, cohi_now_ns() + HELLO_DEADLINE_NS);
+    return status;
+}
+
+/* Secrets are compared in constant time. */
+static int same_secret(const unsigned char *a, const unsigned char *b)
+{
+    unsigned char difference = 0;
+    for (int i = 0; i < COHI_SECRET_BYTES; i++)
+        difference = (unsigned char)(difference | (a[i] ^ b[i]));
+    return difference == 0;
+}
+
+/* Whether a hello is one this job can take. What it cannot is an error to that caller alone, but
+ * a version or a size that differs can never become right, so then the job fails too. */
+static coh_status judge_hello(const cohi_group *group, const cohi_link_message *hello)
+{
+    if (strcmp(hello->version, coh_version_string()) != 0)
+        return cohi_fail(COH_MISMATCH,
+                         "coh_init: rank %d runs version %s of the library, rank 0 version %s",
+                         hello->rank, hello->version, coh_version_string());
+    if (hello->size != group->size)
+        return cohi_fail(COH_MISMATCH, "coh_init: rank %d was told of %d ranks, rank 0 of %d ranks",
+                         hello->rank, hello->size, group->size);
+    return COH_OK;
+}
+
+static int admissible(int link, const cohi_id_layout *id, cohi_link_message *hello)
+{
+    uid_t user;
+    pid_t process;
+    if (cohi_os_peer_credentials(link, &user, &process) != 0 || user != geteuid())
+        return 0;
+    if (cohi_link_receive(link, hello, NULL, 0, NULL, cohi_now_ns() + HELLO_DEADLINE_NS) != 0)
+        return 0;
+    return hello->kind == COHI_LINK_HELLO && same_secret(hello->secret, id->secret);
+}
+
+/* Takes one connection. A stranger is dropped with one line in the log, the job unaffected. */
+static coh_status admit(cohi_group *group, const cohi_id_layout *id, int link, int *arrived)
+{
+    cohi_link_message hello;
+    if (!admissible(link, id, &hello)) {
+        cohi_log(COH_LOG_WARN, "init: refused a connection that could not prove to be of this job");
+        cohi_os_close(link);
+        return COH_OK;
+    }
+    coh_status status = judge_hello(group, &hello);
+    if (status != COH_OK) {
+        refuse(link, status);
+        cohi_os_close(link);
+        return status;
+    }
+    if (hello.rank < 1 || hello.rank >= group->size || group->links[hello.rank] >= 0) {
+        cohi_fail(COH_INVALID_ARGUMENT,
+                  "coh_init: rank %d of %d is taken, or not a rank of this job", hello.rank,
+                  group->size);
+        refuse(link, COH_INVALID_ARGUMENT);
+        cohi_os_close(link);
+        return COH_OK;
+    }
+    group->links[hello.rank] = link;
+    (*arrived)++;
+    return COH_OK;
+}
+
+/* A rank that had come and is gone, or (when a launcher watches) that ended before it came. */
+static coh_status check_departures(cohi_group *group)
+{
+    for (int rank = 1; rank < group->size; rank++) {
+        struct pollfd look = {.fd = group->links[rank], .events = POLLIN};
+        if (look.fd >= 0 && poll(&look, 1, 0) > 0) {
+            cohi_os_close(group->links[rank]);
+            group->links[rank] = -1;
+            return cohi_fail(COH_PEER_LOST, "coh_init: rank %d ended during init", rank);
+        }
+        uint64_t end = atomic_load(&cohi_board_slot(&group->board, rank)->end);
+        if (look.fd < 0 && (end & COHI_ENDED)) {
+            char how[128];
+            cohi_describe_end((int)end, how, sizeof how);
+            return cohi_fail(COH_PEER_LOST, "coh_init: rank %d %s before it called coh_init", rank,
+                             how);
+        }
+    }
+    return COH_OK;
+}
+
+static coh_status fail_absent(cohi_group *group)
+{
+    unsigned char *absent = calloc((size_t)group->size, 1);
+    if (!absent)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory");
+    for (int rank = 1; rank < group->size; rank++)
+        absent[rank] = group->links[rank] < 0;
+    coh_status status = fail_missing(absent, group->size, "come");
+    free(absent);
+    return status;
+}
+
+static coh_status gather(cohi_group *group, const cohi_id_layout *id, int listener,
+                         uint64_t deadline_ns)
+{
+    int arrived = 1;
+    coh_status status = COH_OK;
+    while (arrived < group->size && status == COH_OK) {
+        uint64_t now = cohi_now_ns();
+        if (now >= deadline_ns)
+            return fail_absent(group);
+        (void)cohi_os_wait_readable(listener,
+                                    now + TICK_NS < deadline_ns ? now + TICK_NS : deadline_ns);
+        int link, error = cohi_os_local_accept(listener, &link);
+        if (error == EMFILE || error == ENFILE)
+            return fail_descriptors("a rank could not be let in");
+        status = error ? check_departures(group) : admit(group, id, link, &arrived);
+    }
+    return status;
+}
+
+static coh_status welcome_all(cohi_group *group, uint64_t deadline_ns)
+{
+    cohi_link_message message = cohi_link_make(COHI_LINK_WELCOME, 0, group->size);
+    for (int rank = 1; rank < group->size; rank++) {
+        int error = cohi_link_send(group->links[rank], &message, &group->board.fd, 1, deadline_ns);
+        if (error)
+            return fail_link(error, rank);
+    }
+    return COH_OK;
+}
+
+static coh_status join_as_root(cohi_group *group, const cohi_id_layout *id, uint64_t deadline_ns)
+{
+    char name[COHI_SOCKET_NAME_BYTES];
+    int listener;
+    cohi_unique_id_socket(id, name);
+    int error = cohi_os_local_listen(name, &listener);
+    if (error == EADDRINUSE)
+        return cohi_fail(COH_INVALID_ARGUMENT,
+                         "coh_init: rank 0 of this unique id is taken by another process");
+    if (error)
+        return cohi_fail_os(error, "coh_init: rank 0 cannot listen for the others");
+    coh_status status = gather(group, id, listener, deadline_ns);
+    cohi_os_close(listener);
+    if (status == COH_OK)
+        status = welcome_all(group, deadline_ns);
+    if (status != COH_OK)
+        broadcast_failure(group, status);
+    return status;
+}
+
+/* ---- the others' side ---- */
+
+static void sleep_ns(uint64_t nanoseconds)
+{
+    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)nanoseconds};
+    nanosleep(&pause, NULL);
+}
+
+static coh_status reach_root(cohi_group *group, const cohi_id_layout *id, uint64_t deadline_ns)
+{
+    char name[COHI_SOCKET_NAME_BYTES];
+    cohi_unique_id_socket(id, name);
+    for (;;) {
+        int error = cohi_os_local_connect(name, &group->links[0]);
+        if (!error)
+            return COH_OK;
+        if (error != ECONNREFUSED && error != EAGAIN)
+            return cohi_fail_os(error, "coh_init: rank %d cannot connect to rank 0", group->rank);
+        if (cohi_now_ns() >= deadline_ns) {
+            unsigned char absent[1] = {1};
+            return fail_missing(absent, 1, "come");
+        }
+        sleep_ns(RETRY_NS);
+    }
+}
+
+static coh_status take_welcome(cohi_group *group, uint64_t deadline_ns)
+{
+    cohi_link_message message;
+    int fd, count = 0;
+    /* The root's own deadline comes first and says who is missing; this one is for its silence. */
+    int error = cohi_link_receive(group->links[0], &message, &fd, 1, &count,
+                                  deadline_ns + 2 * HELLO_DEADLINE_NS);
+    if (error)
+        return fail_link(error, 0);
+    if (message.kind == COHI_LINK_FAILED)
+        return cohi_fail((coh_status)message.status, "%s", message.text);
+    if (message.kind != COHI_LINK_WELCOME)
+        return fail_link(EPROTO, 0);
+    if (count != 1)
+        return fail_descriptors("the board could not be received");
+    coh_status status = cohi_board_open(fd, &group->board);
+    if (status != COH_OK)
+        cohi_os_close(fd);
+    return status;
+}
+
+static coh_status join_as_member(cohi_group *group, const cohi_id_layout *id, uint64_t deadline_ns)
+{
+    coh_status status = reach_root(group, id, deadline_ns);
+    if (status != COH_OK)
+        return status;
+    uid_t user;
+    pid_t process;
+    int error = cohi_os_peer_credentials(group->links[0], &user, &process);
+    if (error || user != geteuid())
+        return cohi_fail(COH_TRANSPORT,
+                         "coh_init: the process that listens as rank 0 belongs to another user");
+    cohi_link_message hello = cohi_link_make(COHI_LINK_HELLO, group->rank, group->size);
+    memcpy(hello.secret, id->secret, sizeof hello.secret);
+    error = cohi_link_send(group->links[0], &hello, NULL, 0, deadline_ns);
+    if (error)
+        return fail_link(error, 0);
+    return take_welcome(group, deadline_ns);
+}
+
+/* ---- joining and leaving ---- */
+
+static coh_status make_group(int rank, int size, cohi_group **group)
+{
+    int links = rank == 0 ? size : 1;
+    cohi_group *made = calloc(1, sizeof *made);
+    int *ends = calloc((size_t)links, sizeof *ends);
+    if (!made || !ends) {
+        free(made);
+        free(ends);
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory");
+    }
+    for (int i = 0; i < links; i++)
+        ends[i] = -1;
+    *made = (cohi_group){.rank = rank, .size = size, .board = {.fd = -1}, .links = ends};
+    *group = made;
+    return COH_OK;
+}
+
+coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_board *board,
+                           uint64_t deadline_ns, cohi_group **group)
+{
+    cohi_id_layout layout;
+    coh_status status = cohi_unique_id_read(id, &layout);
+    if (status != COH_OK)
+        return status;
+    cohi_group *made;
+    status = make_group(rank, size, &made);
+    if (status != COH_OK)
+        return status;
+    if (rank == 0 && board->head) {
+        made->board = *board;
+        *board = (cohi_board){.fd = -1};
+    } else if (rank == 0) {
+        status = cohi_board_create(size, 0, program_invocation_short_name, &made->board);
+    }
+    if (status == COH_OK)
+        status = rank == 0 ? join_as_root(made, &layout, deadline_ns)
+                           : join_as_member(made, &layout, deadline_ns);
+    if (status != COH_OK) {
+        cohi_group_leave(made);
+        return status;
+    }
+    *group = made;
+    return COH_OK;
+}
+
+cohi_board *cohi_group_board(cohi_group *group)
+{
+    return &group->board;
+}
+
+void cohi_group_leave(cohi_group *group)
+{
+    if (!group)
+        return;
+    for (int i = 0; i < (group->rank == 0 ? group->size : 1); i++)
+        cohi_os_close(group->links[i]);
+    cohi_board_close(&group->board);
+    free(group->links);
+    free(group);
+}
+
+/* ---- exchange ---- */
+
+static void drop_cards(cohi_card *cards, int count, int keep)
+{
+    for (int rank = 0; rank < count; rank++)
+        for (int i = 0; i < COHI_CARD_FDS; i++)
+            if (rank != keep && cards[rank].fds[i] >= 0)
+                cohi_os_close(cards[rank].fds[i]);
+}
+
+/* One card, or the word that it is over. */
+static coh_status receive_card(int link, int from, cohi_card *card, uint64_t deadline_ns)
+{
+    cohi_link_message message;
+    int fds[COHI_CARD_FDS], count = 0;
+    int error = cohi_link_receive(link, &message, fds, COHI_CARD_FDS, &count, deadline_ns);
+    if (error)
+        return fail_link(error, from);
+    if (message.kind == COHI_LINK_FAILED)
+        return cohi_fail((coh_status)message.status, "%s", message.text);
+    if (message.kind != COHI_LINK_CARD)
+        return fail_link(EPROTO, from);
+    error = cohi_link_take_card(&message, fds, count);
+    if (error)
+        return fail_link(error, from);
+    *card = message.card;
+    return COH_OK;
+}
+
+static coh_status exchange_as_root(cohi_group *group, cohi_card *all, uint64_t deadline_ns)
+{
+    for (int rank = 1; rank < group->size; rank++) {
+        coh_status status = receive_card(group->links[rank], rank, &all[rank], deadline_ns);
+        if (status != COH_OK) {
+            drop_cards(all, rank, 0);
+            return status;
+        }
+    }
+    for (int to = 1; to < group->size; to++) {
+        for (int rank = 0; rank < group->size; rank++) {
+            int error =
+                rank == to ? 0 : cohi_link_send_card(group->links[to], &all[rank], deadline_ns);
+            if (error) {
+                drop_cards(all, group->size, 0);
+                return fail_link(error, to);
+            }
+        }
+    }
+    return COH_OK;
+}
+
+static coh_status exchange_as_member(cohi_group *group, const cohi_card *mine, cohi_card *all,
+                                     uint64_t deadline_ns)
+{
+    int error = cohi_link_send_card(group->links[0], mine, deadline_ns);
+    if (error)
+        return fail_link(error, 0);
+    for (int rank = 0; rank < group->size; rank++) {
+        if (rank == group->rank)
+            continue;
+        coh_status status =
+            receive_card(group->links[0], 0, &all[rank], deadline_ns + 2 * HELLO_DEADLINE_NS);
+        if (status != COH_OK) {
+            drop_cards(all, rank, group->rank);
+            return status;
+        }
+    }
+    return COH_OK;
+}
+
+/* Tells the root, which tells all. */
+static coh_status report_failure(cohi_group *group, coh_status status)
+{
+    if (group->rank == 0) {
+        broadcast_failure(group, status);
+        return status;
+    }
+    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, group->rank, group->size);
+    message.status = (int32_t)status;
+    snprintf(message.text, sizeof message.text, "%s", coh_last_error());
+    (void)cohi_link_send(group->links[0], &message, NULL, 0, cohi_now_ns() + HELLO_DEADLINE_NS);
+    return status;
+}
+
+coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
+                               cohi_card *all, uint64_t deadline_ns)
+{
+    if (ready != COH_OK)
+        return report_failure(group, ready);
+    all[group->rank] = *mine;
+    if (group->rank != 0)
+        return exchange_as_member(group, mine, all, deadline_ns);
+    coh_status status = exchange_as_root(group, all, deadline_ns);
+    if (status != COH_OK)
+        broadcast_failure(group, status);
+    return status;
+}

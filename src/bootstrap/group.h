@@ -1,0 +1,66 @@
+/*
+ * group.h - the ranks of a job, before they have memory in common.
+ *
+ * Ranks find each other by the job's unique id. Rank 0 is the root: it listens on an abstract local
+ * socket whose name is derived from the id, the others connect. Both ends check the other's user,
+ * and the secret in the id is shown only to a listener of the same user. The links stay open for
+ * the life of the group, so that ranks can exchange cards and descriptors again when a segment is
+ * added.
+ */
+#ifndef COHI_BOOTSTRAP_GROUP_H
+#define COHI_BOOTSTRAP_GROUP_H
+
+#include "bootstrap/board.h"
+
+enum {
+    COHI_ENGINE_NAME_BYTES = 32,
+    COHI_KEY_BYTES = 128,
+    COHI_CARD_FDS = 2, /* COHI_CARD_FD_* */
+    COHI_CARD_FD_PROCESS = 0,
+    COHI_CARD_FD_HEAP = 1
+};
+
+/*
+ * What a rank tells the others of itself when it joins. `fds` are valid in the process that holds
+ * the card: on exchange they are passed on, and each receiver owns its copies. -1 where there is
+ * none.
+ */
+typedef struct cohi_card {
+    char version[16];
+    int32_t rank;
+    int32_t size;
+    int32_t pid;
+    uint32_t cores;
+    uint64_t host;
+    uint64_t heap_bytes; /* the most this rank can offer */
+    char engine[COHI_ENGINE_NAME_BYTES];
+    unsigned char control_key[COHI_KEY_BYTES]; /* the engine's, for the control segment */
+    unsigned char heap_key[COHI_KEY_BYTES];    /* and for the heap */
+    int32_t fds[COHI_CARD_FDS];
+} cohi_card;
+
+typedef struct cohi_group cohi_group;
+
+/*
+ * Joins the job. `board` is the launcher's (rank 0 of a launched job; taken over on success) or has
+ * a NULL head: then rank 0 makes one. By `deadline_ns` all ranks are there, or all get an error
+ * that lists the missing: COH_TIMED_OUT.
+ */
+coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_board *board,
+                           uint64_t deadline_ns, cohi_group **group);
+
+/* The group's board; the group keeps it until it is left. */
+cohi_board *cohi_group_board(cohi_group *group);
+
+/*
+ * Gives every rank every rank's card; collective. all[size] includes this rank's own (with its own
+ * descriptors). The caller closes the received descriptors. A rank that cannot go on passes what
+ * failed as `ready`, with its sentence set; then all fail with that.
+ */
+coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
+                               cohi_card *all, uint64_t deadline_ns);
+
+/* Closes the links and the board. Not collective. */
+void cohi_group_leave(cohi_group *group);
+
+#endif

@@ -1,0 +1,57 @@
+#include "bootstrap/unique_id.h"
+
+#include "base/error.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char id_magic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'I', '1'};
+
+_Static_assert(sizeof(cohi_id_layout) == sizeof(coh_unique_id), "the layout fills the id");
+
+static uint64_t check_of(const cohi_id_layout *layout)
+{
+    const unsigned char *bytes = (const unsigned char *)layout;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (size_t i = 0; i < offsetof(cohi_id_layout, check); i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+coh_status coh_unique_id_create(coh_unique_id *id)
+{
+    if (!id)
+        return cohi_fail(COH_INVALID_ARGUMENT, "coh_unique_id_create: id is NULL");
+    cohi_id_layout layout = {.check = 0};
+    memcpy(layout.magic, id_magic, sizeof layout.magic);
+    int error = cohi_os_random(layout.name, sizeof layout.name);
+    if (!error)
+        error = cohi_os_random(layout.secret, sizeof layout.secret);
+    if (error)
+        return cohi_fail_os(error, "coh_unique_id_create: no random bytes");
+    layout.check = check_of(&layout);
+    memcpy(id->bytes, &layout, sizeof layout);
+    return COH_OK;
+}
+
+coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout)
+{
+    cohi_id_layout read;
+    memcpy(&read, id->bytes, sizeof read);
+    if (memcmp(read.magic, id_magic, sizeof id_magic) != 0 || read.check != check_of(&read))
+        return cohi_fail(COH_INVALID_ARGUMENT,
+                         "the unique id is not one that coh_unique_id_create made, or not all of "
+                         "its %zu bytes were passed on",
+                         sizeof *id);
+    *layout = read;
+    return COH_OK;
+}
+
+void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES])
+{
+    int used = snprintf(name, COHI_SOCKET_NAME_BYTES, "cohort-");
+    for (size_t i = 0; i < sizeof layout->name; i++)
+        used +=
+            snprintf(name + used, COHI_SOCKET_NAME_BYTES - (size_t)used, "%02x", layout->name[i]);
+}

@@ -1,0 +1,29 @@
+/*
+ * unique_id.h - what the 128 bytes of a unique id hold.
+ *
+ * `name` is where to meet and may be seen by anybody who lists sockets; `secret` is shown only to a
+ * peer whose user the kernel vouched for. The rest is room for the addresses of engines between
+ * hosts.
+ */
+#ifndef COHI_BOOTSTRAP_UNIQUE_ID_H
+#define COHI_BOOTSTRAP_UNIQUE_ID_H
+
+#include <cohort.h>
+
+enum { COHI_SECRET_BYTES = 32, COHI_SOCKET_NAME_BYTES = 64 };
+
+typedef struct cohi_id_layout {
+    char magic[8];
+    unsigned char name[16];
+    unsigned char secret[COHI_SECRET_BYTES];
+    uint64_t check; /* of the bytes before it */
+    unsigned char unused[64];
+} cohi_id_layout;
+
+/* Reads an id. COH_INVALID_ARGUMENT when it was not made by coh_unique_id_create, or was cut. */
+coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
+
+/* The abstract socket name at which rank 0 of the job listens. */
+void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES]);
+
+#endif

@@ -1,0 +1,354 @@
+/*
+ * engine.h - the contract between core and what connects the ranks.
+ *
+ * An engine is one descriptor that points to groups of functions. A group that is NULL is a
+ * capability that the engine does not have: core builds it from the others where it can, and
+ * answers COH_UNSUPPORTED at the call where it cannot. Each group is led by its size, so that a
+ * module built against an older contract can be told from one that fills every slot.
+ *
+ * Rules for every slot:
+ *   - It does not block. What takes time gets a cohi_op, which the engine completes later; waiting,
+ * deadlines and the watch for lost ranks are core's, in one place. Collective set-up (`open`,
+ *     `region_attach`) may wait for what the peers do in the same step, up to args->deadline_ns.
+ *   - It may be called by several threads at once, except `open` and `close`.
+ *   - A failure is a coh_status with its sentence set by cohi_fail; nothing has changed.
+ *   - Ranks, segments, offsets and lengths were checked by core before the call: the engine need
+ * not check its own caller. What arrives from another host is to be checked by the engine.
+ *   - Upcalls (cohi_upcalls) may be made from any thread, engine threads included, but not from
+ * inside a slot while it holds a lock that the upcall could need: core may call back from within.
+ */
+#ifndef COHI_ENGINE_ENGINE_H
+#define COHI_ENGINE_ENGINE_H
+
+#include "base/config.h"
+#include "bootstrap/group.h"
+
+#include <cohort.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Raised when a slot changes meaning or place; a module with another number is refused. */
+#define COHI_CONTRACT 1
+
+/* An engine's own state for one rank of one world. */
+typedef struct cohi_endpoint cohi_endpoint;
+
+/* Segments have small numbers. These two exist in every world whose engine has memory. */
+enum {
+    COHI_SEGMENT_CONTROL = 0, /* the rank's slot of the board (bootstrap/board.h) */
+    COHI_SEGMENT_HEAP = 1,
+    COHI_SEGMENTS_MAX = 64
+};
+
+/* Contexts are small numbers too: independent streams of one-sided operations. */
+enum {
+    COHI_CONTEXT_DEFAULT = 0, /* the user's puts and gets */
+    COHI_CONTEXT_CONTROL = 1, /* core's own */
+    COHI_CONTEXTS_MAX = 64
+};
+
+/* A put of at most this many bytes has copied its source when the slot returns. */
+enum { COHI_INLINE_BYTES = 64 };
+
+/*
+ * One operation under way. Core zeroes it; the engine sets `status` and, where it failed, `rank`,
+ * then stores `done` with release order, and makes the `arrived` upcall. After `done` the engine
+ * touches neither the op nor the operation's buffers.
+ */
+typedef struct cohi_op {
+    atomic_int done;
+    coh_status status;
+    int rank;       /* that failed */
+    void *internal; /* the engine's */
+} cohi_op;
+
+/* Why a rank is lost. */
+typedef enum cohi_loss {
+    COHI_LOSS_ENDED = 1,      /* its process ended; nobody knows how */
+    COHI_LOSS_EXITED = 2,     /* detail: the exit status */
+    COHI_LOSS_SIGNALED = 3,   /* detail: the signal */
+    COHI_LOSS_UNFINISHED = 4, /* exit(3) without finalize */
+    COHI_LOSS_THREAD = 5,     /* its thread ended without finalize */
+    COHI_LOSS_LEFT = 6,       /* finalized while others still needed it */
+    COHI_LOSS_LINK = 7,       /* the connection to it broke */
+    COHI_LOSS_KILLED = 8      /* killed by the simulator; detail: the step */
+} cohi_loss;
+
+/* What an engine tells core. `world` is args->world. */
+typedef struct cohi_upcalls {
+    /* Rank `rank` is lost to this rank. The engine completes all its operations that need it, with
+     * COH_PEER_LOST, before or after. May name this rank itself. Repeats are ignored. */
+    void (*lost)(void *world, int rank, cohi_loss loss, int detail);
+
+    /* Something that a thread of this rank may be waiting for has happened: an op is done, or a
+     * peer wrote into one of this rank's segments. Cheap; wakes sleepers only. */
+    void (*arrived)(void *world);
+
+    /* A message from `from` on its channel to this rank, whole and in order. `bytes` are valid
+     * during the call. */
+    void (*deliver)(void *world, int from, const void *bytes, size_t count);
+} cohi_upcalls;
+
+/*
+ * What ranks of one process have in common. `fabric` is for the engine: NULL at first; the first
+ * endpoint opened may set it, the last one closed frees it. Endpoints of a crew are opened and
+ * closed one at a time.
+ */
+typedef struct cohi_crew_space {
+    void *fabric;
+    int open; /* endpoints, counted by the engine */
+} cohi_crew_space;
+
+/* Whom the engine is to connect. */
+typedef struct cohi_need {
+    int size;
+    int in_process; /* not 0: the ranks are threads of this process */
+} cohi_need;
+
+typedef struct cohi_engine_args {
+    int rank;
+    cohi_need need;
+    const cohi_config *config; /* valid during open */
+    uint64_t deadline_ns;      /* for open and attach */
+    cohi_crew_space *crew;     /* when need.in_process, else NULL */
+    const cohi_upcalls *upcalls;
+    void *world; /* the upcalls' first argument */
+} cohi_engine_args;
+
+/* Facts of the library behind; fixed once the endpoint is open. */
+typedef struct cohi_engine_facts {
+    size_t size;
+    int worlds_at_once;       /* 0: any number */
+    int reopens;              /* whether it can be opened again after the last close */
+    int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
+    int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
+    uint64_t message_bytes;   /* most bytes of one channel message; 0: any */
+} cohi_engine_facts;
+
+/* ---- lifecycle: always there ---- */
+
+typedef struct cohi_engine_lifecycle {
+    size_t size;
+
+    /* Whether the engine could serve `need` here and now. COH_OK, or COH_NOT_AVAILABLE with the
+     * reason (the library is not installed, the kernel lacks something, the ranks are of the wrong
+     * sort). Looks only; opens libraries lazily and leaves nothing behind. */
+    coh_status (*probe)(const cohi_need *need);
+
+    /* Makes this rank's endpoint. With a crew it is called for each rank in turn, by one thread, so
+     * it must not wait for the others there. On failure nothing is left. */
+    coh_status (*open)(const cohi_engine_args *args, cohi_endpoint **endpoint);
+
+    /* Ends the endpoint; all operations are done or cancelled, and no slot is called any more.
+     * After it returns no upcall is made. Not collective: peers may be gone. */
+    void (*close)(cohi_endpoint *endpoint);
+
+    void (*query)(cohi_endpoint *endpoint, cohi_engine_facts *facts);
+
+    /* Does what can be done at once: polls completions, moves bytes. NULL for an engine whose
+     * progress needs no calls. Never sleeps. */
+    void (*progress)(cohi_endpoint *endpoint);
+
+    /* Sleeps until something may have arrived, at most `timeout_ns`. NULL: core sleeps on the
+     * slot's bell, which `arrived` rings. Returns early at will. */
+    void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
+} cohi_engine_lifecycle;
+
+/* ---- memory: segments, and reaching the peers' ---- */
+
+typedef enum cohi_memory_kind {
+    COHI_MEMORY_HOST = 0,
+    COHI_MEMORY_CUDA = 1,
+} cohi_memory_kind;
+
+typedef struct cohi_segment_spec {
+    int id;
+    cohi_memory_kind kind;
+    uint64_t bytes;
+    void *existing; /* memory to register, or NULL: the engine provides it, `bytes` of address space
+                     * that `commit` backs as it is needed */
+    int huge_pages; /* ask for them */
+} cohi_segment_spec;
+
+/* How a peer gets at a segment: bytes that mean something to the same engine there, and perhaps a
+ * descriptor, which the bootstrap passes along (ranks of one host only). */
+typedef struct cohi_region_key {
+    unsigned char bytes[COHI_KEY_BYTES];
+    int fd; /* -1: none. On export: still the engine's. On attach: the engine may take it, setting
+               -1 */
+} cohi_region_key;
+
+typedef struct cohi_engine_memory {
+    size_t size;
+
+    /* Adds a segment to this rank. *base is where this rank loads and stores it. */
+    coh_status (*segment_add)(cohi_endpoint *endpoint, const cohi_segment_spec *spec, void **base);
+
+    /* Backs [from, to) with memory. COH_NO_MEMORY, and nothing has changed, when there is none. */
+    coh_status (*segment_commit)(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to);
+
+    /* Local again: undoes segment_add and detaches the peers' regions of that number. */
+    void (*segment_remove)(cohi_endpoint *endpoint, int id);
+
+    coh_status (*region_export)(cohi_endpoint *endpoint, int id, cohi_region_key *key);
+
+    /* Makes the first `bytes` of rank `rank`'s segment reachable; the key came from its
+     * region_export. */
+    coh_status (*region_attach)(cohi_endpoint *endpoint, int id, int rank, uint64_t bytes,
+                                cohi_region_key *key);
+
+    /* Where this rank can load and store that region, or NULL: then by `rma`. Fixed after attach.
+     */
+    void *(*peer_pointer)(cohi_endpoint *endpoint, int id, int rank);
+} cohi_engine_memory;
+
+/* ---- rma: one-sided operations on regions that are not mapped ---- */
+
+typedef struct cohi_engine_rma {
+    size_t size;
+
+    /* Writes `bytes` at `offset` of rank's segment. The op is done when the source may be reused;
+     * with a NULL op, at quiet (or on return, up to COHI_INLINE_BYTES). Aligned 1, 2, 4 and 8 bytes
+     * arrive whole; more may arrive in parts, in any order, at any time before quiet. The target
+     * rank need not call anything. */
+    coh_status (*put)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
+                      const void *source, size_t bytes, cohi_op *op);
+
+    /* Reads into `target`. The op is done when all bytes are there; with a NULL op, at quiet. */
+    coh_status (*get)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
+                      void *target, size_t bytes, cohi_op *op);
+
+    /* A put, then `value` stored (add == 0) or added to the 64-bit word at `signal_offset` of the
+     * same segment, not seen before the data. NULL: core uses put, fence, atomic post. */
+    coh_status (*put_signal)(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                             uint64_t offset, const void *source, size_t bytes,
+                             uint64_t signal_offset, uint64_t value, int add, cohi_op *op);
+
+    /* Orders, per target: puts of this context before it arrive before those after it. */
+    coh_status (*fence)(cohi_endpoint *endpoint, unsigned context);
+
+    /* The op is done when all that this context issued before is complete, at the targets too. */
+    coh_status (*quiet)(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
+
+    /* Gives up on an op that is not done: on return it is done, with COH_TRANSPORT, and the engine
+     * touches neither it nor its buffers again, if need be by closing the link to the peer. */
+    void (*cancel)(cohi_endpoint *endpoint, cohi_op *op);
+} cohi_engine_rma;
+
+/* ---- atomic: read-modify-writes on regions that are not mapped ---- */
+
+typedef enum cohi_atomic_kind {
+    COHI_ATOMIC_SET = 0,
+    COHI_ATOMIC_ADD = 1,
+    COHI_ATOMIC_AND = 2,
+    COHI_ATOMIC_OR = 3,
+    COHI_ATOMIC_XOR = 4,
+    COHI_ATOMIC_FETCH = 5,
+    COHI_ATOMIC_COMPARE_SWAP = 6
+} cohi_atomic_kind;
+
+typedef struct cohi_engine_atomic {
+    size_t size;
+
+    /* Applies without a result; complete at quiet. Types are 4 or 8 bytes wide, offsets aligned. */
+    coh_status (*post)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
+                       cohi_atomic_kind kind, coh_dtype dtype, const void *operand);
+
+    /* The same; the old value is in *result when the op is done. `compare` for COMPARE_SWAP only.
+     */
+    coh_status (*fetch)(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                        uint64_t offset, cohi_atomic_kind kind, coh_dtype dtype,
+                        const void *operand, const void *compare, void *result, cohi_op *op);
+} cohi_engine_atomic;
+
+/* ---- channel: ordered messages between pairs; tags and matching are core's ---- */
+
+typedef struct cohi_engine_channel {
+    size_t size;
+
+    /* Sends a message to `rank`, which its core gets by `deliver`, whole and in order of sending.
+     * The op is done when the bytes may be reused; up to COHI_INLINE_BYTES they are on return, and
+     * the op may be NULL. */
+    coh_status (*send)(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
+                       cohi_op *op);
+} cohi_engine_channel;
+
+/* ---- collective: what the library behind does better than core ---- */
+
+typedef struct cohi_collective_call {
+    size_t size;
+    int kind; /* coll/'s enumeration */
+    coh_dtype dtype;
+    int operation;
+    int root;
+    const void *source;
+    void *target;
+    uint64_t count;
+    const int *ranks; /* the team's, in order */
+    int rank_count;
+} cohi_collective_call;
+
+typedef struct cohi_engine_collective {
+    size_t size;
+
+    /* Whether the engine would do this call, at which predicted cost, and whether its result has
+     * the same bits each time. The selector compares it with core's own algorithms.
+     * COH_UNSUPPORTED: no. */
+    coh_status (*offer)(cohi_endpoint *endpoint, const cohi_collective_call *call,
+                        uint64_t *cost_ns, int *deterministic);
+
+    /* Starts it; the same choice was made on all ranks. */
+    coh_status (*start)(cohi_endpoint *endpoint, const cohi_collective_call *call, cohi_op *op);
+} cohi_engine_collective;
+
+/* ---- stream: the same, enqueued on a device's stream; `stream` is the device library's own handle
+ * ---- */
+
+typedef struct cohi_engine_stream {
+    size_t size;
+    coh_status (*put)(cohi_endpoint *endpoint, void *stream, int rank, int id, uint64_t offset,
+                      const void *source, size_t bytes);
+    coh_status (*get)(cohi_endpoint *endpoint, void *stream, int rank, int id, uint64_t offset,
+                      void *target, size_t bytes);
+    coh_status (*signal)(cohi_endpoint *endpoint, void *stream, int rank, int id, uint64_t offset,
+                         uint64_t value, int add);
+    coh_status (*wait)(cohi_endpoint *endpoint, void *stream, int id, uint64_t offset, int compare,
+                       uint64_t value);
+    coh_status (*barrier)(cohi_endpoint *endpoint, void *stream, const int *ranks, int rank_count);
+    coh_status (*collective)(cohi_endpoint *endpoint, void *stream,
+                             const cohi_collective_call *call);
+} cohi_engine_stream;
+
+/* ---- the descriptor ---- */
+
+typedef struct cohi_engine {
+    size_t size;
+    unsigned contract; /* COHI_CONTRACT */
+    const char *name;  /* "shm"; with a back end inside, "mlx:ring" */
+    const char *summary;
+    const cohi_engine_lifecycle *lifecycle;
+    const cohi_engine_memory *memory;
+    const cohi_engine_rma *rma;
+    const cohi_engine_atomic *atomic;
+    const cohi_engine_channel *channel;
+    const cohi_engine_collective *collective;
+    const cohi_engine_stream *stream;
+} cohi_engine;
+
+/* ---- the registry (registry.c) ---- */
+
+/* By index from 0 in order of preference; NULL past the last. */
+const cohi_engine *cohi_engine_at(int index);
+
+/* Finds the engine called `name`, or for NULL and "any" the first that probes well for `need`. An
+ * unknown name is COH_INVALID_ARGUMENT and lists those that exist; one that cannot serve is
+ * COH_NOT_AVAILABLE with its reason. */
+coh_status cohi_engine_select(const char *name, const cohi_need *need, const cohi_engine **engine);
+
+extern const cohi_engine cohi_engine_threads;
+extern const cohi_engine cohi_engine_shm;
+extern const cohi_engine cohi_engine_sim;
+extern const cohi_engine cohi_engine_sim_channel;
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * host_region.h - a long range of host memory, reserved at once and backed as it is needed.
+ *
+ * A shared region is a sealed memfd, which other processes map by its descriptor; a private one is
+ * anonymous memory. Both start on a huge-page boundary.
+ */
+#ifndef COHI_MEMORY_HOST_REGION_H
+#define COHI_MEMORY_HOST_REGION_H
+
+#include <cohort.h>
+#include <stdint.h>
+
+typedef struct cohi_host_region {
+    void *base;
+    uint64_t bytes;
+    int fd;   /* -1: private, or a peer's */
+    int huge; /* huge pages were asked for */
+} cohi_host_region;
+
+/* Reserves. COH_LIMIT names the address-space limit where that is the reason. */
+coh_status cohi_host_region_shared(uint64_t bytes, int huge, cohi_host_region *region);
+coh_status cohi_host_region_private(uint64_t bytes, int huge, cohi_host_region *region);
+
+/* Maps the first `bytes` of a peer's shared region; closes `fd`. */
+coh_status cohi_host_region_attach(int fd, uint64_t bytes, int huge, cohi_host_region *region);
+
+/* Backs [from, to), which are page multiples. COH_NO_MEMORY and no effect when there is none. */
+coh_status cohi_host_region_commit(cohi_host_region *region, uint64_t from, uint64_t to);
+
+/* Unmaps and closes; a zeroed region is ignored. */
+void cohi_host_region_release(cohi_host_region *region);
+
+#endif
