@@ -1,0 +1,17 @@
+/*
+ * agree.h - collectives that must have the same arguments, and the same outcome, on all ranks.
+ */
+#ifndef COHI_CORE_AGREE_H
+#define COHI_CORE_AGREE_H
+
+#include "core/world.h"
+
+/*
+ * Brings `mine` (op, status, arguments) to all ranks and compares. Between cohi_team_enter and
+ * leave; it is a meeting as well. The same on all ranks: COH_MISMATCH  the arguments differ; the
+ * sentence has both sides' the status of the lowest rank that failed, with its name COH_OK all
+ * agree or what kept the ranks from meeting.
+ */
+coh_status cohi_agree(coh_world *world, const char *call, cohi_record *mine);
+
+#endif

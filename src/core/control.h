@@ -1,0 +1,32 @@
+/*
+ * control.h - writing into a peer's slot: a store where it is mapped, a put by the engine, or a
+ * message that the peer's core applies.
+ */
+#ifndef COHI_CORE_CONTROL_H
+#define COHI_CORE_CONTROL_H
+
+#include "core/world.h"
+
+/* Writes up to COHI_INLINE_BYTES at `offset` of `rank`'s slot, and wakes it. Aligned 8 bytes arrive
+ * whole; more than that arrive with the first 8 bytes last. Not ordered with later ones unless
+ * cohi_control_fence is between. */
+coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const void *bytes,
+                            size_t count);
+
+/* Orders the writes to each peer. */
+coh_status cohi_control_fence(coh_world *world);
+
+/* Wakes a mapped peer that sleeps. */
+static inline void cohi_control_wake(cohi_slot *slot)
+{
+    /* No full fence between the write and this load: a sleeper that is missed looks again within a
+     * millisecond (core/wait.c), and the fence would cost each barrier a store's round trip. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (COHI_UNLIKELY(atomic_load_explicit(&slot->sleepers, memory_order_relaxed) > 0))
+        cohi_slot_ring(slot);
+}
+
+/* The engine's upcall for what came by channel. */
+void cohi_control_deliver(void *world, int from, const void *bytes, size_t count);
+
+#endif

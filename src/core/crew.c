@@ -1,0 +1,206 @@
+#include "core/crew.h"
+
+#include "base/clock.h"
+#include "base/os.h"
+#include "core/heap.h"
+#include "core/init.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- driven ranks: agreeing without waiting ---- */
+
+static coh_status commit_everywhere(cohi_crew *crew, const char *call, const coh_world *first,
+                                    uint64_t bytes)
+{
+    uint64_t growth = bytes - atomic_load(&((coh_world *)first)->heap_limit);
+    uint64_t available = cohi_os_memory_available();
+    if (growth > available / (uint64_t)crew->size)
+        return cohi_world_fail(first, call, COH_NO_MEMORY,
+                               "%llu more bytes for each of %d ranks are needed, %llu are "
+                               "available in all",
+                               (unsigned long long)growth, crew->size,
+                               (unsigned long long)available);
+    for (int rank = 0; rank < crew->size; rank++) {
+        coh_status status = cohi_heap_commit(crew->worlds[rank], bytes);
+        if (status != COH_OK)
+            return cohi_world_fail(first, call, status, "rank %d failed: %s", rank,
+                                   coh_status_text(status));
+    }
+    return COH_OK;
+}
+
+static coh_status make_room(cohi_crew *crew)
+{
+    if (crew->logged < crew->log_room)
+        return COH_OK;
+    size_t room = crew->log_room ? 2 * crew->log_room : 64;
+    cohi_record *log = realloc(crew->log, room * sizeof *log);
+    if (!log)
+        return cohi_fail(COH_NO_MEMORY, "out of memory for the log of allocations");
+    crew->log = log;
+    crew->log_room = room;
+    return COH_OK;
+}
+
+static coh_status make_entry(coh_world *world, const char *call, cohi_record *mine, uint64_t needed)
+{
+    cohi_crew *crew = world->crew;
+    coh_status status = make_room(crew);
+    if (status != COH_OK)
+        return status;
+    if (mine->status == COH_OK && needed > 0)
+        mine->status = (int32_t)commit_everywhere(crew, call, world, needed);
+    crew->log[crew->logged++] = *mine;
+    return (coh_status)mine->status;
+}
+
+static coh_status follow_entry(coh_world *world, const char *call, const cohi_record *mine,
+                               const cohi_record *entry, uint64_t turn)
+{
+    if (mine->op != entry->op
+        || memcmp(mine->argument, entry->argument, sizeof mine->argument) != 0)
+        return cohi_world_fail(world, call, COH_MISMATCH,
+                               "as allocation #%llu this rank called %s of %llu bytes, the first "
+                               "rank there %s of %llu bytes",
+                               (unsigned long long)turn + 1, cohi_opcode_name(mine->op),
+                               (unsigned long long)mine->argument[0], cohi_opcode_name(entry->op),
+                               (unsigned long long)entry->argument[0]);
+    if (entry->status == COH_OK || mine->status != COH_OK)
+        return (coh_status)entry->status;
+    return cohi_world_fail(world, call, (coh_status)entry->status,
+                           "the first rank there failed: %s",
+                           coh_status_text((coh_status)entry->status));
+}
+
+coh_status cohi_crew_agree(coh_world *world, const char *call, cohi_record *mine, uint64_t turn,
+                           uint64_t needed)
+{
+    cohi_crew *crew = world->crew;
+    pthread_mutex_lock(&crew->lock);
+    coh_status status = turn < crew->logged
+                            ? follow_entry(world, call, mine, &crew->log[turn], turn)
+                            : make_entry(world, call, mine, needed);
+    pthread_mutex_unlock(&crew->lock);
+    return status;
+}
+
+/* ---- making ---- */
+
+static void free_crew(cohi_crew *crew)
+{
+    cohi_board_close(&crew->board);
+    pthread_mutex_destroy(&crew->lock);
+    free(crew->worlds);
+    free(crew->log);
+    free(crew);
+}
+
+static coh_status new_crew(int size, bool driven, cohi_crew **crew)
+{
+    cohi_crew *made = calloc(1, sizeof *made);
+    coh_world **worlds = calloc((size_t)size, sizeof *worlds);
+    if (!made || !worlds) {
+        free(made);
+        free(worlds);
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    }
+    coh_status status = cohi_board_create(size, 0, program_invocation_short_name, &made->board);
+    if (status != COH_OK) {
+        free(made);
+        free(worlds);
+        return status;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    made->size = size;
+    made->driven = driven;
+    made->worlds = worlds;
+    *crew = made;
+    return COH_OK;
+}
+
+void cohi_crew_leave(coh_world *world)
+{
+    cohi_crew *crew = world->crew;
+    pthread_mutex_lock(&crew->lock);
+    if (world->endpoint)
+        world->engine->lifecycle->close(world->endpoint);
+    bool last = --crew->open == 0;
+    pthread_mutex_unlock(&crew->lock);
+    if (last)
+        free_crew(crew);
+    world->crew = NULL;
+}
+
+static coh_status add_world(cohi_crew *crew, int rank, bool bound)
+{
+    coh_world *world;
+    coh_status status = cohi_world_new(rank, crew->size, &world);
+    if (status != COH_OK)
+        return status;
+    world->bound = bound;
+    world->crew = crew;
+    world->board = &crew->board;
+    world->slot = cohi_board_slot(&crew->board, rank);
+    crew->worlds[rank] = world;
+    crew->open++;
+    return COH_OK;
+}
+
+/* Each step for all ranks before the next, as processes would take it side by side. */
+static coh_status bring_up(cohi_crew *crew, bool bound, const coh_options *options,
+                           const cohi_config *config, cohi_card *cards)
+{
+    cohi_need need = {.size = crew->size, .in_process = 1};
+    uint64_t deadline = cohi_now_ns() + config->init_timeout;
+    const cohi_engine *engine;
+    const char *name = options->engine ? options->engine : config->engine;
+    coh_status status = cohi_engine_select(name, &need, &engine);
+    for (int rank = 0; rank < crew->size && status == COH_OK; rank++)
+        status = add_world(crew, rank, bound);
+    for (int rank = 0; rank < crew->size && status == COH_OK; rank++)
+        status =
+            cohi_init_prepare(crew->worlds[rank], engine, options, config, deadline, &cards[rank]);
+    for (int rank = 0; rank < crew->size && status == COH_OK; rank++)
+        status = cohi_init_attach(crew->worlds[rank], config, cards);
+    return status;
+}
+
+static void abandon(cohi_crew *crew)
+{
+    bool any = crew->open > 0;
+    for (int rank = crew->size - 1; rank >= 0; rank--) {
+        coh_world *world = crew->worlds[rank]; /* the last one frees the crew */
+        bool last = rank == 0;
+        if (world)
+            cohi_world_dissolve(world);
+        if (last)
+            break;
+    }
+    if (!any)
+        free_crew(crew);
+}
+
+coh_status cohi_crew_make(int size, bool driven, bool bound, const coh_options *options,
+                          const cohi_config *config, coh_world **worlds)
+{
+    cohi_crew *crew;
+    coh_status status = new_crew(size, driven, &crew);
+    if (status != COH_OK)
+        return status;
+    cohi_card *cards = calloc((size_t)size, sizeof *cards);
+    status = cards ? bring_up(crew, bound, options, config, cards)
+                   : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    free(cards);
+    if (status != COH_OK) {
+        abandon(crew);
+        return status;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        worlds[rank] = crew->worlds[rank];
+        cohi_world_publish(worlds[rank]);
+    }
+    return COH_OK;
+}

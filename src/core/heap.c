@@ -1,0 +1,478 @@
+#include "core/heap.h"
+
+#include "base/os.h"
+#include "core/agree.h"
+#include "core/blocks.h"
+#include "core/crew.h"
+#include "core/fault.h"
+#include "core/order.h"
+#include "core/rma.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cohi_heap {
+    pthread_mutex_t lock; /* of `blocks`; collectives change it one at a time, others look */
+    cohi_blocks *blocks;
+    uint64_t reserved;
+    uint64_t backed; /* on this rank; beyond heap_limit when another rank could not follow */
+    uint64_t turns;  /* allocation calls made, for driven ranks */
+    bool checks;
+};
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * KIB)
+#define GIB (KIB * MIB)
+
+#define NO_OFFSET UINT64_MAX /* where a record has no block to name */
+
+/* Small heaps grow by this, large ones by whole huge pages, and never by much more than is needed.
+ */
+#define SMALL_STEP     (256 * KIB)
+#define LARGE_STEP     (2 * MIB)
+#define MOST_AHEAD     (16 * MIB)
+#define MOST_ALIGNMENT GIB
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+/* ---- size ---- */
+
+/* All ranks' reservations are mapped by each: a share of the address space each, and a half of what
+ * a limit leaves, so that the program has the other half. */
+uint64_t cohi_heap_reservation(uint64_t asked, int size)
+{
+    const uint64_t address_space = UINT64_C(64) << 40;
+    uint64_t wanted = asked ? asked : cohi_os_memory_total();
+    uint64_t left = cohi_os_address_space_left();
+    uint64_t share = address_space / (uint64_t)size;
+    if (!asked && left != UINT64_MAX && left / 2 / (uint64_t)size < share)
+        share = left / 2 / (uint64_t)size;
+    if (wanted > share)
+        wanted = share / LARGE_STEP * LARGE_STEP;
+    return wanted < LARGE_STEP ? LARGE_STEP : round_up(wanted, LARGE_STEP);
+}
+
+/* Where the bound goes so that `needed` bytes are inside; the same on all ranks. */
+static uint64_t next_limit(const coh_world *world, uint64_t needed)
+{
+    uint64_t limit = atomic_load(&((coh_world *)world)->heap_limit);
+    uint64_t ahead = limit / 4 < MOST_AHEAD ? limit / 4 : MOST_AHEAD;
+    uint64_t target = needed > limit + ahead ? needed : limit + ahead;
+    target = round_up(target, target < LARGE_STEP ? SMALL_STEP : LARGE_STEP);
+    return target < world->heap->reserved ? target : world->heap->reserved;
+}
+
+coh_status cohi_heap_open(coh_world *world, uint64_t bytes, bool checks)
+{
+    struct cohi_heap *heap = calloc(1, sizeof *heap);
+    if (heap)
+        heap->blocks = cohi_blocks_create(bytes);
+    if (!heap || !heap->blocks) {
+        free(heap);
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the heap's map");
+    }
+    pthread_mutex_init(&heap->lock, NULL);
+    heap->reserved = bytes;
+    heap->checks = checks;
+    world->heap = heap;
+    return COH_OK;
+}
+
+void cohi_heap_close(coh_world *world)
+{
+    if (!world->heap)
+        return;
+    cohi_blocks_destroy(world->heap->blocks);
+    pthread_mutex_destroy(&world->heap->lock);
+    free(world->heap);
+    world->heap = NULL;
+}
+
+bool cohi_heap_checks(const coh_world *world)
+{
+    return world->heap->checks;
+}
+
+bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t *bytes)
+{
+    pthread_mutex_lock(&world->heap->lock);
+    bool found = cohi_blocks_find(world->heap->blocks, offset, start, bytes);
+    pthread_mutex_unlock(&world->heap->lock);
+    return found;
+}
+
+/* ---- the map of blocks, under its lock ---- */
+
+static bool take(struct cohi_heap *heap, uint64_t bytes, uint64_t alignment, uint64_t *offset)
+{
+    pthread_mutex_lock(&heap->lock);
+    bool taken = cohi_blocks_take(heap->blocks, bytes, alignment, offset);
+    pthread_mutex_unlock(&heap->lock);
+    return taken;
+}
+
+static void give(struct cohi_heap *heap, uint64_t offset)
+{
+    pthread_mutex_lock(&heap->lock);
+    cohi_blocks_give(heap->blocks, offset);
+    pthread_mutex_unlock(&heap->lock);
+}
+
+static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
+{
+    pthread_mutex_lock(&heap->lock);
+    bool resized = cohi_blocks_resize(heap->blocks, offset, bytes);
+    pthread_mutex_unlock(&heap->lock);
+    return resized;
+}
+
+/* ---- backing ---- */
+
+coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
+{
+    struct cohi_heap *heap = world->heap;
+    coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
+    if (status != COH_OK || bytes <= heap->backed)
+        return status;
+    status = world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, heap->backed,
+                                                   bytes);
+    if (status == COH_OK)
+        heap->backed = bytes;
+    return status;
+}
+
+/* One rank of each host looks, for all of them: looking each for itself, they would all pass, and
+ * together take more than there is. */
+static coh_status check_memory(const coh_world *world, const char *call, uint64_t target)
+{
+    uint64_t limit = atomic_load(&((coh_world *)world)->heap_limit);
+    uint64_t ranks = (uint64_t)world->local_size;
+    uint64_t available = cohi_os_memory_available();
+    if (world->local_rank != 0 || (target - limit) <= available / ranks)
+        return COH_OK;
+    return cohi_world_fail(world, call, COH_NO_MEMORY,
+                           "%llu more bytes for each of %llu ranks on this host are needed, %llu "
+                           "are available in all",
+                           (unsigned long long)(target - limit), (unsigned long long)ranks,
+                           (unsigned long long)available);
+}
+
+/*
+ * Agrees with all ranks on `record`, having backed the heap up to `needed` and, if told so, zeroed
+ * the new block. Memory is asked for only after all agreed that there is enough.
+ */
+static coh_status settle(coh_world *world, const char *call, cohi_record *record, uint64_t needed,
+                         uint64_t zero_from, uint64_t zero_bytes)
+{
+    bool grows = record->status == COH_OK && needed > atomic_load(&world->heap_limit);
+    uint64_t target = grows ? next_limit(world, needed) : 0;
+    if (grows) {
+        record->status = (int32_t)check_memory(world, call, target);
+        coh_status status = cohi_agree(world, call, record);
+        if (status != COH_OK)
+            return status;
+        record->status = (int32_t)cohi_heap_commit(world, target);
+    }
+    if (record->status == COH_OK && zero_bytes > 0)
+        memset(world->heap_base + zero_from, 0, zero_bytes);
+    coh_status status = cohi_agree(world, call, record);
+    if (status == COH_OK && grows)
+        atomic_store(&world->heap_limit, target);
+    return status;
+}
+
+/* Driven ranks: nobody can be waited for, so the first one there acts for all. */
+static coh_status settle_driven(coh_world *world, const char *call, cohi_record *record,
+                                uint64_t needed, uint64_t zero_from, uint64_t zero_bytes)
+{
+    bool grows = record->status == COH_OK && needed > atomic_load(&world->heap_limit);
+    uint64_t target = grows ? next_limit(world, needed) : 0;
+    coh_status status = cohi_crew_agree(world, call, record, world->heap->turns, target);
+    world->heap->turns++;
+    if (status != COH_OK)
+        return status;
+    if (zero_bytes > 0)
+        memset(world->heap_base + zero_from, 0, zero_bytes);
+    if (grows)
+        atomic_store(&world->heap_limit, target);
+    return COH_OK;
+}
+
+static bool is_driven(const coh_world *world)
+{
+    return world->crew && world->crew->driven;
+}
+
+static coh_status conclude(coh_world *world, const char *call, cohi_record *record, uint64_t needed,
+                           uint64_t zero_from, uint64_t zero_bytes)
+{
+    return (is_driven(world) ? settle_driven : settle)(world, call, record, needed, zero_from,
+                                                       zero_bytes);
+}
+
+/* ---- entering ---- */
+
+static coh_status check_heap(coh_world *world, const char *call, cohi_opcode op, const void *output)
+{
+    coh_status status = cohi_world_enter(world, call, op);
+    if (status != COH_OK)
+        return status;
+    if (!world->heap)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "engine %s has no one-sided memory, so there is no heap",
+                               world->engine->name);
+    if (!output)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "the place for the result is NULL");
+    return COH_OK;
+}
+
+/* Collective, and everything issued before is complete. */
+static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
+{
+    coh_status status = cohi_team_enter(&world->team, call, op);
+    if (status != COH_OK)
+        return status;
+    status = cohi_order_quiet(world, call, op);
+    return status == COH_OK ? status : cohi_team_leave(&world->team, status);
+}
+
+static coh_status end(coh_world *world, coh_status status)
+{
+    return cohi_team_leave(&world->team, status);
+}
+
+/* ---- allocation ---- */
+
+static coh_status fail_room(coh_world *world, const char *call, uint64_t bytes)
+{
+    struct cohi_heap *heap = world->heap;
+    return cohi_world_fail(world, call, COH_NO_MEMORY,
+                           "%llu bytes do not fit: the heap can grow to %llu bytes (COHORT_HEAP, "
+                           "cohort run --heap), %llu are in use, the largest free block has %llu",
+                           (unsigned long long)bytes, (unsigned long long)heap->reserved,
+                           (unsigned long long)cohi_blocks_used(heap->blocks),
+                           (unsigned long long)cohi_blocks_largest(heap->blocks));
+}
+
+static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
+                           uint64_t alignment, bool zeroed, void **pointer)
+{
+    struct cohi_heap *heap = world->heap;
+    uint64_t offset = NO_OFFSET;
+    coh_status status = begin(world, call, op);
+    if (status != COH_OK)
+        return status;
+    bool taken = take(heap, bytes, alignment, &offset);
+    cohi_record record = {.op = op, .argument = {bytes, alignment, offset, NO_OFFSET}};
+    if (!taken)
+        record.status = (int32_t)fail_room(world, call, bytes);
+    status = conclude(world, call, &record, offset + bytes, offset, zeroed ? bytes : 0);
+    if (status != COH_OK && taken)
+        give(heap, offset);
+    if (status == COH_OK)
+        *pointer = world->heap_base + offset;
+    return end(world, status);
+}
+
+coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer)
+{
+    static const char call[] = "coh_malloc";
+    coh_status status = check_heap(world, call, COHI_OP_MALLOC, pointer);
+    if (status != COH_OK)
+        return status;
+    if (bytes == 0) {
+        *pointer = NULL;
+        return COH_OK;
+    }
+    return allocate(world, call, COHI_OP_MALLOC, bytes, COHI_BLOCK_BYTES, false, pointer);
+}
+
+coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer)
+{
+    static const char call[] = "coh_calloc";
+    coh_status status = check_heap(world, call, COHI_OP_CALLOC, pointer);
+    if (status != COH_OK)
+        return status;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%zu elements of %zu bytes overflow", count, size);
+    if (bytes == 0) {
+        *pointer = NULL;
+        return COH_OK;
+    }
+    return allocate(world, call, COHI_OP_CALLOC, bytes, COHI_BLOCK_BYTES, true, pointer);
+}
+
+coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer)
+{
+    static const char call[] = "coh_align";
+    coh_status status = check_heap(world, call, COHI_OP_ALIGN, pointer);
+    if (status != COH_OK)
+        return status;
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > MOST_ALIGNMENT)
+        return cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
+                               "the alignment %zu is not a power of two from 1 to %llu", alignment,
+                               (unsigned long long)MOST_ALIGNMENT);
+    if (bytes == 0) {
+        *pointer = NULL;
+        return COH_OK;
+    }
+    uint64_t at_least = alignment < COHI_BLOCK_BYTES ? COHI_BLOCK_BYTES : alignment;
+    return allocate(world, call, COHI_OP_ALIGN, bytes, at_least, false, pointer);
+}
+
+/* ---- freeing ---- */
+
+/* The offset of a live allocation that starts at `pointer`, and its length. */
+static coh_status find_start(coh_world *world, const char *call, const void *pointer,
+                             uint64_t *offset, uint64_t *bytes)
+{
+    uint64_t start;
+    coh_status status = cohi_rma_locate(world, call, pointer, offset);
+    if (status != COH_OK)
+        return status;
+    if (!cohi_heap_find(world, *offset, &start, bytes))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%p (offset %llu) is not a live allocation; it may have been freed "
+                               "before",
+                               pointer, (unsigned long long)*offset);
+    if (start != *offset)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%p (offset %llu) is %llu bytes inside the allocation at offset "
+                               "%llu, not its start",
+                               pointer, (unsigned long long)*offset,
+                               (unsigned long long)(*offset - start), (unsigned long long)start);
+    return COH_OK;
+}
+
+static coh_status release(coh_world *world, const char *call, cohi_opcode op, uint64_t offset)
+{
+    coh_status status = begin(world, call, op);
+    if (status != COH_OK)
+        return status;
+    cohi_record record = {.op = op, .argument = {0, 0, offset, NO_OFFSET}};
+    status = conclude(world, call, &record, 0, 0, 0);
+    if (status == COH_OK)
+        give(world->heap, offset);
+    return end(world, status);
+}
+
+coh_status coh_free(coh_world *world, void *pointer)
+{
+    static const char call[] = "coh_free";
+    uint64_t offset, bytes;
+    coh_status status = check_heap(world, call, COHI_OP_FREE, call); /* it has no result */
+    if (status != COH_OK || !pointer)
+        return status;
+    status = find_start(world, call, pointer, &offset, &bytes);
+    return status == COH_OK ? release(world, call, COHI_OP_FREE, offset) : status;
+}
+
+/* ---- resizing ---- */
+
+/* A resize under way: where the block was and where it will be. */
+struct move {
+    uint64_t from, had;
+    uint64_t to, bytes;
+    bool placed; /* `to` is set */
+};
+
+static void place(struct cohi_heap *heap, struct move *move)
+{
+    move->to = move->from;
+    move->placed = resize(heap, move->from, move->bytes)
+                   || take(heap, move->bytes, COHI_BLOCK_BYTES, &move->to);
+}
+
+static void undo(struct cohi_heap *heap, const struct move *move)
+{
+    if (move->placed && move->to == move->from)
+        resize(heap, move->from, move->had);
+    else if (move->placed)
+        give(heap, move->to);
+}
+
+/* All have come, so nobody writes to the old place any more; nobody may write to the new one before
+ * all have copied. */
+static coh_status carry_over(coh_world *world, const char *call, const struct move *move)
+{
+    if (move->to == move->from)
+        return COH_OK;
+    memcpy(world->heap_base + move->to, world->heap_base + move->from,
+           move->had < move->bytes ? move->had : move->bytes);
+    coh_status status =
+        is_driven(world) ? COH_OK : cohi_team_meet(&world->team, call, COHI_OP_REALLOC);
+    if (status == COH_OK)
+        give(world->heap, move->from);
+    return status;
+}
+
+static coh_status reallocate(coh_world *world, const char *call, struct move *move)
+{
+    struct cohi_heap *heap = world->heap;
+    coh_status status = begin(world, call, COHI_OP_REALLOC);
+    if (status != COH_OK)
+        return status;
+    place(heap, move);
+    cohi_record record = {
+        .op = COHI_OP_REALLOC,
+        .argument = {move->bytes, 0, move->from, move->placed ? move->to : NO_OFFSET}};
+    if (!move->placed)
+        record.status = (int32_t)fail_room(world, call, move->bytes);
+    status = conclude(world, call, &record, move->to + move->bytes, 0, 0);
+    if (status == COH_OK)
+        status = carry_over(world, call, move);
+    if (status != COH_OK)
+        undo(heap, move);
+    return end(world, status);
+}
+
+coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, void **resized)
+{
+    static const char call[] = "coh_realloc";
+    coh_status status = check_heap(world, call, COHI_OP_REALLOC, resized);
+    if (status != COH_OK)
+        return status;
+    struct move move = {.bytes = bytes};
+    if (pointer)
+        status = find_start(world, call, pointer, &move.from, &move.had);
+    if (status != COH_OK)
+        return status;
+    if (!pointer && bytes > 0)
+        return allocate(world, call, COHI_OP_REALLOC, bytes, COHI_BLOCK_BYTES, false, resized);
+    if (bytes > 0)
+        status = reallocate(world, call, &move);
+    else if (pointer)
+        status = release(world, call, COHI_OP_REALLOC, move.from);
+    if (status == COH_OK)
+        *resized = bytes > 0 ? world->heap_base + move.to : NULL;
+    return status;
+}
+
+/* ---- statistics ---- */
+
+coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats)
+{
+    static const char call[] = "coh_heap_query";
+    coh_status status = check_heap(world, call, COHI_OP_NONE, stats);
+    if (status != COH_OK)
+        return status;
+    if (stats->size < sizeof *stats)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "stats->size is %zu; set it to sizeof(coh_heap_stats), %zu",
+                               stats->size, sizeof *stats);
+    struct cohi_heap *heap = world->heap;
+    pthread_mutex_lock(&heap->lock);
+    stats->reserved = heap->reserved;
+    stats->committed = atomic_load(&world->heap_limit);
+    stats->used = cohi_blocks_used(heap->blocks);
+    stats->largest = cohi_blocks_largest(heap->blocks);
+    stats->count = cohi_blocks_count(heap->blocks);
+    pthread_mutex_unlock(&heap->lock);
+    return COH_OK;
+}

@@ -1,0 +1,29 @@
+/*
+ * heap.h - the symmetric heap: one range of offsets, allocated alike on every rank.
+ *
+ * Each rank keeps its own map of blocks outside the heap. The maps cannot drift: every call
+ * compares its arguments and its outcome with all others' before it takes effect, and the choice of
+ * a block depends on the history of calls alone.
+ */
+#ifndef COHI_CORE_HEAP_H
+#define COHI_CORE_HEAP_H
+
+#include "core/world.h"
+
+/* Bytes to reserve for each of `size` ranks: asked for, or as much as makes sense here. */
+uint64_t cohi_heap_reservation(uint64_t asked, int size);
+
+/* The heap of `world` over the segment at world->heap_base, `bytes` long; nothing is committed. */
+coh_status cohi_heap_open(coh_world *world, uint64_t bytes, bool checks);
+void cohi_heap_close(coh_world *world);
+
+/* The live allocation around `offset`, as it was asked for; false when there is none. */
+bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t *bytes);
+
+/* Whether put and get are to be checked against the allocations (COHORT_CHECK). */
+bool cohi_heap_checks(const coh_world *world);
+
+/* Backs the first `bytes` of this rank's heap. For who allocates on its behalf (core/crew.c). */
+coh_status cohi_heap_commit(coh_world *world, uint64_t bytes);
+
+#endif

@@ -1,0 +1,465 @@
+#include "core/init.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "bootstrap/launch.h"
+#include "core/control.h"
+#include "core/crew.h"
+#include "core/fault.h"
+#include "core/heap.h"
+#include "core/order.h"
+#include "core/verdict.h"
+#include "core/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void arrived(void *world)
+{
+    cohi_slot_ring(((coh_world *)world)->slot);
+}
+
+const cohi_upcalls cohi_core_upcalls = {
+    .lost = cohi_verdict_lost,
+    .arrived = arrived,
+    .deliver = cohi_control_deliver,
+};
+
+/* ---- step 1: what this rank brings ---- */
+
+static coh_status export_segment(coh_world *world, int id, unsigned char *key_bytes, int32_t *fd)
+{
+    cohi_region_key key = {.fd = -1};
+    coh_status status = world->engine->memory->region_export(world->endpoint, id, &key);
+    if (status != COH_OK)
+        return status;
+    memcpy(key_bytes, key.bytes, sizeof key.bytes);
+    if (fd)
+        *fd = key.fd;
+    return COH_OK;
+}
+
+static coh_status add_segments(coh_world *world, const cohi_config *config, cohi_card *card)
+{
+    const cohi_engine_memory *memory = world->engine->memory;
+    void *base;
+    coh_status status =
+        memory->segment_add(world->endpoint,
+                            &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
+                                                 .bytes = card->heap_bytes,
+                                                 .huge_pages = (int)config->huge_pages},
+                            &base);
+    if (status != COH_OK)
+        return status;
+    world->heap_base = base;
+    status =
+        export_segment(world, COHI_SEGMENT_HEAP, card->heap_key, &card->fds[COHI_CARD_FD_HEAP]);
+    if (status != COH_OK || !world->engine->rma)
+        return status;
+    status = memory->segment_add(world->endpoint,
+                                 &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
+                                                      .bytes = cohi_slot_stride(world->size),
+                                                      .existing = world->slot},
+                                 &base);
+    return status == COH_OK ? export_segment(world, COHI_SEGMENT_CONTROL, card->control_key, NULL)
+                            : status;
+}
+
+static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *card)
+{
+    *card = (cohi_card){.rank = world->rank,
+                        .size = world->size,
+                        .pid = getpid(),
+                        .cores = (uint32_t)cohi_os_core_count(),
+                        .host = cohi_os_host_id(),
+                        .heap_bytes = heap_bytes,
+                        .fds = {-1, -1}};
+    snprintf(card->version, sizeof card->version, "%s", coh_version_string());
+    snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
+}
+
+coh_status cohi_init_prepare(coh_world *world, const cohi_engine *engine,
+                             const coh_options *options, const cohi_config *config,
+                             uint64_t deadline_ns, cohi_card *card)
+{
+    world->engine = engine;
+    atomic_store(&world->slot->pid, getpid());
+    atomic_store(&world->slot->phase, COHI_PHASE_JOINING);
+    atomic_store(&world->slot->op, COHI_OP_INIT);
+    world->warn_ns = config->warn;
+    world->stall_ns = config->stall;
+    world->timeout_ns = config->timeout;
+    write_card(world,
+               cohi_heap_reservation(options->heap ? options->heap : config->heap, world->size),
+               card);
+    coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
+    if (status == COH_OK)
+        status = cohi_fault_strike(world->fault, COHI_OP_INIT);
+    if (status != COH_OK)
+        return status;
+    if (world->fault || config->check)
+        atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
+    cohi_engine_args args = {
+        .rank = world->rank,
+        .need = {.size = world->size, .in_process = world->crew != NULL},
+        .config = config,
+        .deadline_ns = deadline_ns,
+        .crew = world->crew ? &world->crew->space : NULL,
+        .upcalls = &cohi_core_upcalls,
+        .world = world,
+    };
+    status = engine->lifecycle->open(&args, &world->endpoint);
+    if (status == COH_OK && engine->memory)
+        status = add_segments(world, config, card);
+    if (status == COH_OK && world->group) {
+        int error = cohi_os_pidfd_open(getpid(), &world->peers[world->rank].pidfd);
+        card->fds[COHI_CARD_FD_PROCESS] = world->peers[world->rank].pidfd;
+        if (error)
+            status = cohi_fail_os(error, "coh_init: no descriptor of this process can be had");
+    }
+    return status;
+}
+
+/* ---- step 2: reaching the others ---- */
+
+static coh_status check_cards(const coh_world *world, const cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (strncmp(cards[rank].engine, world->engine->name, sizeof cards[rank].engine) != 0)
+            return cohi_fail(COH_MISMATCH,
+                             "coh_init: rank %d joins by engine %.31s, rank %d by engine %s", rank,
+                             cards[rank].engine, world->rank, world->engine->name);
+        if (cards[rank].size != world->size || cards[rank].rank != rank)
+            return cohi_fail(COH_MISMATCH, "coh_init: rank %d of %d sent the card of rank %d of %d",
+                             rank, world->size, cards[rank].rank, cards[rank].size);
+    }
+    return COH_OK;
+}
+
+static uint64_t common_heap(const coh_world *world, const cohi_card *cards)
+{
+    uint64_t least = cards[0].heap_bytes;
+    for (int rank = 1; rank < world->size; rank++)
+        least = cards[rank].heap_bytes < least ? cards[rank].heap_bytes : least;
+    return least;
+}
+
+static coh_status attach_region(coh_world *world, int id, int rank, uint64_t bytes,
+                                const unsigned char *key_bytes, int32_t *fd)
+{
+    cohi_region_key key = {.fd = fd ? *fd : -1};
+    memcpy(key.bytes, key_bytes, sizeof key.bytes);
+    coh_status status =
+        world->engine->memory->region_attach(world->endpoint, id, rank, bytes, &key);
+    if (fd)
+        *fd = key.fd;
+    return status;
+}
+
+static coh_status attach_peer(coh_world *world, int rank, cohi_card *card, uint64_t heap_bytes)
+{
+    const cohi_engine *engine = world->engine;
+    bool self = rank == world->rank;
+    cohi_peer *peer = &world->peers[rank];
+    coh_status status = COH_OK;
+    peer->pid = card->pid;
+    if (engine->memory)
+        status = attach_region(world, COHI_SEGMENT_HEAP, rank, heap_bytes, card->heap_key,
+                               self ? NULL : &card->fds[COHI_CARD_FD_HEAP]);
+    if (status == COH_OK && engine->memory && engine->rma)
+        status = attach_region(world, COHI_SEGMENT_CONTROL, rank, cohi_slot_stride(world->size),
+                               card->control_key, NULL);
+    if (status != COH_OK)
+        return status;
+    if (engine->memory)
+        peer->heap = self ? world->heap_base
+                          : engine->memory->peer_pointer(world->endpoint, COHI_SEGMENT_HEAP, rank);
+    if (self || peer->heap)
+        peer->slot = cohi_board_slot(world->board, rank);
+    else
+        world->remote = true;
+    if (!self && world->group) {
+        peer->pidfd = card->fds[COHI_CARD_FD_PROCESS];
+        card->fds[COHI_CARD_FD_PROCESS] = -1;
+    }
+    return COH_OK;
+}
+
+static void place_on_host(coh_world *world, const cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (cards[rank].host != cards[world->rank].host)
+            continue;
+        world->local_size++;
+        world->local_rank += rank < world->rank;
+    }
+}
+
+/*
+ * Looks before a waiter yields its core, and yields before it sleeps. With a core for each rank a
+ * mark usually comes within a microsecond, and a look costs one to two nanoseconds; with fewer
+ * cores than ranks the one that is waited for needs this very core, so looking is wasted. Yields
+ * are for the case that it has the core in turn; a sleep and a wake cost some ten yields.
+ */
+enum { SPINS_WITH_CORE = 2000, SPINS_WITHOUT = 1, YIELDS = 200 };
+
+static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
+{
+    uint64_t spins =
+        world->local_size <= (int)cards[world->rank].cores ? SPINS_WITH_CORE : SPINS_WITHOUT;
+    if (strcmp(config->spin, "auto") != 0) {
+        coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
+        if (status != COH_OK)
+            return status;
+    }
+    bool asks_engine = world->engine->lifecycle->idle != NULL;
+    world->spins = asks_engine ? 0 : (unsigned)spins;
+    world->yields = asks_engine ? 0 : YIELDS;
+    return COH_OK;
+}
+
+static void drop_descriptors(const coh_world *world, cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        for (int i = 0; world->group && rank != world->rank && i < COHI_CARD_FDS; i++)
+            cohi_os_close(cards[rank].fds[i]);
+}
+
+static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_card *cards)
+{
+    coh_status status = check_cards(world, cards);
+    uint64_t heap_bytes = common_heap(world, cards);
+    for (int rank = 0; rank < world->size && status == COH_OK; rank++)
+        status = attach_peer(world, rank, &cards[rank], heap_bytes);
+    place_on_host(world, cards);
+    if (status == COH_OK)
+        status = set_patience(world, config, cards);
+    if (status == COH_OK && world->engine->memory)
+        status = cohi_heap_open(world, heap_bytes, config->check);
+    if (status == COH_OK)
+        status = cohi_team_open(world, &world->team);
+    return status;
+}
+
+coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_card *cards)
+{
+    coh_status status = attach_all(world, config, cards);
+    drop_descriptors(world, cards);
+    if (status != COH_OK)
+        return status;
+    atomic_store(&world->slot->phase, COHI_PHASE_RUNNING);
+    atomic_store(&world->slot->op, COHI_OP_NONE);
+    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s", world->rank, world->size,
+             world->engine->name);
+    return COH_OK;
+}
+
+/* ---- processes ---- */
+
+/* The steps for one rank of a group, each followed by a meeting of all. */
+static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
+                           uint64_t deadline_ns, cohi_card *cards)
+{
+    cohi_need need = {.size = world->size, .in_process = 0};
+    const cohi_engine *engine;
+    const char *name = options->engine ? options->engine : config->engine;
+    coh_status status = cohi_engine_select(name, &need, &engine);
+    cohi_card card = {.fds = {-1, -1}};
+    if (status == COH_OK)
+        status = cohi_init_prepare(world, engine, options, config, deadline_ns, &card);
+    status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    if (status != COH_OK)
+        return status;
+    status = cohi_init_attach(world, config, cards);
+    if (status == COH_OK)
+        status = cohi_watch_add(world);
+    /* A second exchange, of nothing: nobody goes on before all have reached all. */
+    for (int i = 0; i < COHI_CARD_FDS; i++)
+        card.fds[i] = -1;
+    return cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+}
+
+static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_board *board,
+                             const coh_options *options, const cohi_config *config,
+                             coh_world **world)
+{
+    uint64_t deadline = cohi_now_ns() + config->init_timeout;
+    coh_world *made;
+    coh_status status = cohi_world_new(rank, size, &made);
+    if (status != COH_OK)
+        return status;
+    cohi_card *cards = calloc((size_t)size, sizeof *cards);
+    status = cards ? cohi_group_join(id, rank, size, board, deadline, &made->group)
+                   : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    if (status == COH_OK) {
+        made->board = cohi_group_board(made->group);
+        made->slot = cohi_board_slot(made->board, rank);
+        status = bring_up(made, options, config, deadline, cards);
+    }
+    free(cards);
+    if (status != COH_OK) {
+        if (made->slot)
+            atomic_store(&made->slot->phase, COHI_PHASE_LEFT);
+        cohi_world_dissolve(made);
+        return status;
+    }
+    cohi_world_publish(made);
+    *world = made;
+    return COH_OK;
+}
+
+/* ---- the public ways in ---- */
+
+static coh_status read_options(const char *call, const coh_options *given, const void *world,
+                               coh_options *options, cohi_config *config)
+{
+    *options = (coh_options)COH_OPTIONS_INIT;
+    if (!world)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: the place for the world is NULL", call);
+    if (given && given->size != sizeof *given)
+        return cohi_fail(COH_INVALID_ARGUMENT,
+                         "%s: options->size is %zu where this library knows %zu; start from "
+                         "COH_OPTIONS_INIT",
+                         call, given->size, sizeof *given);
+    if (given)
+        *options = *given;
+    if (options->heap > UINT64_C(1) << 47)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: options->heap is %llu; at most %llu", call,
+                         (unsigned long long)options->heap, 1ull << 47);
+    coh_status status = cohi_config_load(config);
+    if (status == COH_OK && config->init_timeout == 0)
+        config->init_timeout = COHI_NS_PER_S * 3600 * 24 * 365; /* "off": a year is for ever */
+    if (status == COH_OK)
+        cohi_log_default((coh_log_level)config->log);
+    return status;
+}
+
+static coh_status init_alone(const coh_options *options, const cohi_config *config,
+                             coh_world **world)
+{
+    return cohi_crew_make(1, false, false, options, config, world);
+}
+
+static coh_status init_launched(const coh_options *options, const cohi_config *config,
+                                coh_world **world)
+{
+    cohi_launch launch = {.board = {.fd = -1}};
+    coh_status status = cohi_launch_accept(config, &launch);
+    if (status != COH_OK)
+        return status;
+    status =
+        join_group(&launch.id, launch.rank, launch.size, &launch.board, options, config, world);
+    cohi_board_close(&launch.board);
+    return status;
+}
+
+/* The job cannot be joined at all; a rank that others reached and that failed is another matter. */
+static bool can_fall_back(coh_status status)
+{
+    return status == COH_NOT_AVAILABLE || status == COH_TIMED_OUT || status == COH_TRANSPORT;
+}
+
+static coh_status fall_back(const coh_options *options, const cohi_config *config,
+                            coh_world **world)
+{
+    coh_options alone = *options;
+    alone.engine = "any";
+    cohi_log(COH_LOG_WARN, "init: going on as a world of one: %s", coh_last_error());
+    return init_alone(&alone, config, world);
+}
+
+coh_status coh_init(const coh_options *given, coh_world **world)
+{
+    coh_options options;
+    cohi_config config;
+    coh_status status = read_options("coh_init", given, world, &options, &config);
+    if (status != COH_OK)
+        return status;
+    status = cohi_launch_present(&config) ? init_launched(&options, &config, world)
+                                          : init_alone(&options, &config, world);
+    if (options.fall_back && can_fall_back(status))
+        return fall_back(&options, &config, world);
+    return status;
+}
+
+static coh_status check_size(const char *call, int size)
+{
+    if (size >= 1 && size <= COHI_RANKS_MAX)
+        return COH_OK;
+    return cohi_fail(COH_INVALID_ARGUMENT, "%s: %d ranks; there can be 1 to %d", call, size,
+                     COHI_RANKS_MAX);
+}
+
+coh_status coh_init_threads(int ranks, const coh_options *given, coh_world **worlds)
+{
+    static const char call[] = "coh_init_threads";
+    coh_options options;
+    cohi_config config;
+    coh_status status = read_options(call, given, worlds, &options, &config);
+    if (status == COH_OK)
+        status = check_size(call, ranks);
+    if (status != COH_OK)
+        return status;
+    bool driven = options.driven != 0;
+    return cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
+}
+
+coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const coh_options *given,
+                              coh_world **world)
+{
+    static const char call[] = "coh_init_unique_id";
+    coh_options options;
+    cohi_config config;
+    coh_status status = read_options(call, given, world, &options, &config);
+    if (status == COH_OK && !id)
+        status = cohi_fail(COH_INVALID_ARGUMENT, "%s: id is NULL", call);
+    if (status == COH_OK)
+        status = check_size(call, size);
+    if (status == COH_OK && (rank < 0 || rank >= size))
+        status = cohi_fail(COH_UNKNOWN_RANK, "%s: rank %d of %d; ranks are 0 to %d", call, rank,
+                           size, size - 1);
+    if (status != COH_OK)
+        return status;
+    cohi_board none = {.fd = -1};
+    status = join_group(id, rank, size, &none, &options, &config, world);
+    if (options.fall_back && can_fall_back(status))
+        return fall_back(&options, &config, world);
+    return status;
+}
+
+/* ---- and out ---- */
+
+/* Completes and meets, as far as the others can still be met. */
+static coh_status part(coh_world *world, const char *call)
+{
+    if (world->crew && world->crew->driven)
+        return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_team_enter(&world->team, call, COHI_OP_FINALIZE);
+    if (status != COH_OK)
+        return status;
+    status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    if (status == COH_OK)
+        status = cohi_team_meet(&world->team, call, COHI_OP_FINALIZE);
+    return cohi_team_leave(&world->team, status);
+}
+
+coh_status coh_finalize(coh_world *world)
+{
+    static const char call[] = "coh_finalize";
+    if (!world)
+        return COH_OK;
+    coh_status status = cohi_world_enter(world, call, COHI_OP_FINALIZE);
+    if (status == COH_FINALIZED)
+        return COH_OK;
+    if (status != COH_OK)
+        return status;
+    status = part(world, call);
+    if (status == COH_BUSY)
+        return status;
+    atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
+    cohi_world_dissolve(world);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* init.h - the steps of making a world, in the order in which all ranks take them. */
+#ifndef COHI_CORE_INIT_H
+#define COHI_CORE_INIT_H
+
+#include "core/world.h"
+
+/*
+ * 1. Opens the engine and this rank's segments, and writes the card that tells the others of them.
+ *    world->board, group or crew, rank and size are set. The card's descriptors stay the world's.
+ */
+coh_status cohi_init_prepare(coh_world *world, const cohi_engine *engine,
+                             const coh_options *options, const cohi_config *config,
+                             uint64_t deadline_ns, cohi_card *card);
+
+/* 2. Given all cards: reaches the peers' segments, sets up heap and team. Closes the cards'
+ * descriptors that it does not keep. */
+coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_card *cards);
+
+extern const cohi_upcalls cohi_core_upcalls;
+
+#endif

@@ -1,0 +1,21 @@
+/* peer.h - what another rank has published, read without asking it. */
+#ifndef COHI_CORE_PEER_H
+#define COHI_CORE_PEER_H
+
+#include "core/world.h"
+
+typedef struct cohi_sight {
+    bool known; /* false: the peer is not mapped and the answer is still on its way */
+    bool stopped;
+    unsigned phase;
+    unsigned op;
+    int waits_for;
+    uint64_t sequence;
+} cohi_sight;
+
+cohi_sight cohi_peer_look(coh_world *world, int rank);
+
+/* "in barrier #88", "outside Cohort", "stopped in get" */
+void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room);
+
+#endif

@@ -1,0 +1,254 @@
+#include "core/rma.h"
+
+#include "core/fault.h"
+#include "core/heap.h"
+#include "core/verdict.h"
+#include "core/wait.h"
+#include "memory/host_copy.h"
+
+/* ---- checks ---- */
+
+coh_status cohi_rma_locate(coh_world *world, const char *call, const void *pointer,
+                           uint64_t *offset)
+{
+    if (!world->heap)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "engine %s has no one-sided memory, so there is no heap",
+                               world->engine->name);
+    coh_heap_stats stats = {.size = sizeof stats};
+    coh_status status = coh_heap_query(world, &stats);
+    if (status != COH_OK)
+        return status;
+    uint64_t distance = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
+    if (distance >= stats.reserved)
+        return cohi_world_fail(world, call, COH_NOT_SYMMETRIC,
+                               "address %p is not in the symmetric heap of this rank (%p, %llu "
+                               "bytes)",
+                               pointer, (void *)world->heap_base,
+                               (unsigned long long)stats.reserved);
+    *offset = distance;
+    return COH_OK;
+}
+
+static bool in_range(coh_world *world, uint64_t offset, uint64_t bytes)
+{
+    uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
+    return offset <= limit && bytes <= limit - offset;
+}
+
+coh_status cohi_rma_check_range(coh_world *world, const char *call, int rank, uint64_t offset,
+                                uint64_t bytes)
+{
+    if (COHI_LIKELY(in_range(world, offset, bytes)))
+        return COH_OK;
+    return cohi_world_fail(world, call, COH_OUT_OF_BOUNDS,
+                           "rank %d, offset %llu, length %llu: out of bounds, its heap has %llu "
+                           "bytes",
+                           rank, (unsigned long long)offset, (unsigned long long)bytes,
+                           (unsigned long long)atomic_load(&world->heap_limit));
+}
+
+/* COHORT_CHECK: the range must lie in one live allocation. */
+static coh_status check_allocation(coh_world *world, const cohi_transfer *transfer)
+{
+    uint64_t start = 0, length = 0;
+    if (!cohi_heap_find(world, transfer->offset, &start, &length))
+        return cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
+                               "rank %d, offset %llu, length %zu: there is no live allocation",
+                               transfer->rank, (unsigned long long)transfer->offset,
+                               transfer->bytes);
+    uint64_t inside = transfer->offset - start;
+    if (inside <= length && transfer->bytes <= length - inside)
+        return COH_OK;
+    return cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
+                           "rank %d, offset %llu, length %zu: past the end of the allocation at "
+                           "offset %llu, which has %llu bytes",
+                           transfer->rank, (unsigned long long)transfer->offset, transfer->bytes,
+                           (unsigned long long)start, (unsigned long long)length);
+}
+
+static coh_status check(coh_world *world, const cohi_transfer *transfer)
+{
+    coh_status status = cohi_world_check_rank(world, transfer->call, transfer->rank);
+    if (status == COH_OK)
+        status = cohi_rma_check_range(world, transfer->call, transfer->rank, transfer->offset,
+                                      transfer->bytes);
+    if (status != COH_OK)
+        return status;
+    const void *local = transfer->op == COHI_OP_PUT ? transfer->source : transfer->target;
+    if (!local)
+        return cohi_world_fail(world, transfer->call, COH_INVALID_ARGUMENT,
+                               "the %s is NULL, for %zu bytes",
+                               transfer->op == COHI_OP_PUT ? "source" : "target", transfer->bytes);
+    if (atomic_load_explicit(&world->state, memory_order_relaxed) & COHI_WORLD_CAREFUL) {
+        status = cohi_fault_strike(world->fault, transfer->op);
+        if (status == COH_OK && cohi_heap_checks(world))
+            status = check_allocation(world, transfer);
+    }
+    if (status == COH_OK)
+        status = cohi_verdict_check(world, transfer->call, world->rank);
+    return status == COH_OK ? cohi_verdict_check(world, transfer->call, transfer->rank) : status;
+}
+
+/* ---- moving ---- */
+
+static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op *op)
+{
+    const cohi_engine_rma *rma = world->engine->rma;
+    if (transfer->op == COHI_OP_PUT)
+        return rma->put(world->endpoint, COHI_CONTEXT_DEFAULT, transfer->rank, COHI_SEGMENT_HEAP,
+                        transfer->offset, transfer->source, transfer->bytes, op);
+    return rma->get(world->endpoint, COHI_CONTEXT_DEFAULT, transfer->rank, COHI_SEGMENT_HEAP,
+                    transfer->offset, transfer->target, transfer->bytes, op);
+}
+
+static void publish(coh_world *world, cohi_opcode op)
+{
+    atomic_store_explicit(&world->slot->sequence, 0, memory_order_relaxed);
+    atomic_store_explicit(&world->slot->op, op, memory_order_relaxed);
+}
+
+static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)
+{
+    if (!transfer->blocking)
+        return issue(world, transfer, NULL);
+    cohi_op op = {.status = COH_OK};
+    publish(world, transfer->op);
+    coh_status status = issue(world, transfer, &op);
+    if (status == COH_OK)
+        status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
+    publish(world, COHI_OP_NONE);
+    return status;
+}
+
+static void move_by_copy(char *peer, const cohi_transfer *transfer)
+{
+    char *there = peer + transfer->offset;
+    if (transfer->op == COHI_OP_PUT)
+        cohi_host_copy(there, transfer->source, transfer->bytes);
+    else
+        cohi_host_copy(transfer->target, there, transfer->bytes);
+}
+
+coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
+{
+    if (transfer->bytes == 0)
+        return cohi_world_check_rank(world, transfer->call, transfer->rank);
+    coh_status status = check(world, transfer);
+    if (status != COH_OK)
+        return status;
+    char *peer = world->peers[transfer->rank].heap;
+    if (!peer)
+        return move_by_engine(world, transfer);
+    move_by_copy(peer, transfer);
+    return COH_OK;
+}
+
+/* ---- by symmetric pointer ---- */
+
+/* The long way: everything is checked, and says what is wrong. */
+static coh_status transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer)
+{
+    coh_status status = cohi_world_enter(world, transfer.call, transfer.op);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, transfer.call, transfer.rank);
+    if (status == COH_OK && transfer.bytes > 0)
+        status = cohi_rma_locate(world, transfer.call, symmetric, &transfer.offset);
+    return status == COH_OK ? cohi_rma_transfer(world, &transfer) : status;
+}
+
+/* The address in this process of `bytes` at the symmetric `pointer` of `rank`, when nothing about
+ * the call is special; else NULL, and the long way finds out what is. */
+static inline char *direct(coh_world *world, const void *pointer, size_t bytes, int rank)
+{
+    if (!cohi_world_plain(world) || (unsigned)rank >= (unsigned)world->size)
+        return NULL;
+    uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
+    char *peer = world->peers[rank].heap;
+    return peer && in_range(world, offset, bytes) ? peer + offset : NULL;
+}
+
+static coh_status put_long(coh_world *world, const char *call, void *target, const void *source,
+                           size_t bytes, int rank, bool blocking)
+{
+    return transfer_pointer(world, target,
+                            (cohi_transfer){.call = call,
+                                            .op = COHI_OP_PUT,
+                                            .rank = rank,
+                                            .source = source,
+                                            .bytes = bytes,
+                                            .blocking = blocking});
+}
+
+static coh_status get_long(coh_world *world, const char *call, void *target, const void *source,
+                           size_t bytes, int rank, bool blocking)
+{
+    return transfer_pointer(world, source,
+                            (cohi_transfer){.call = call,
+                                            .op = COHI_OP_GET,
+                                            .rank = rank,
+                                            .target = target,
+                                            .bytes = bytes,
+                                            .blocking = blocking});
+}
+
+coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *there = direct(world, target, bytes, rank);
+    if (COHI_UNLIKELY(!there || !source))
+        return put_long(world, "coh_put", target, source, bytes, rank, true);
+    cohi_host_copy(there, source, bytes);
+    return COH_OK;
+}
+
+coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *there = direct(world, source, bytes, rank);
+    if (COHI_UNLIKELY(!there || !target))
+        return get_long(world, "coh_get", target, source, bytes, rank, true);
+    cohi_host_copy(target, there, bytes);
+    return COH_OK;
+}
+
+coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *there = direct(world, target, bytes, rank);
+    if (COHI_UNLIKELY(!there || !source))
+        return put_long(world, "coh_put_nbi", target, source, bytes, rank, false);
+    cohi_host_copy(there, source, bytes);
+    return COH_OK;
+}
+
+coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *there = direct(world, source, bytes, rank);
+    if (COHI_UNLIKELY(!there || !target))
+        return get_long(world, "coh_get_nbi", target, source, bytes, rank, false);
+    cohi_host_copy(target, there, bytes);
+    return COH_OK;
+}
+
+coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
+{
+    static const char call[] = "coh_ptr";
+    uint64_t offset;
+    coh_status status = cohi_world_enter(world, call, COHI_OP_NONE);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, call, rank);
+    if (status == COH_OK && !out)
+        status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "direct is NULL");
+    if (status == COH_OK)
+        status = cohi_rma_locate(world, call, pointer, &offset);
+    if (status == COH_OK)
+        status = cohi_rma_check_range(world, call, rank, offset, 1);
+    if (status != COH_OK)
+        return status;
+    char *peer = world->peers[rank].heap;
+    if (!peer)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "the memory of rank %d is not mapped here (engine %s); use put and "
+                               "get",
+                               rank, world->engine->name);
+    *out = peer + offset;
+    return COH_OK;
+}

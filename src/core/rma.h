@@ -1,0 +1,30 @@
+/* rma.h - put and get by offset, for those that name the target otherwise than by pointer. */
+#ifndef COHI_CORE_RMA_H
+#define COHI_CORE_RMA_H
+
+#include "core/world.h"
+
+/* One transfer, as the long way sees it. */
+typedef struct cohi_transfer {
+    const char *call;
+    cohi_opcode op; /* COHI_OP_PUT or COHI_OP_GET */
+    int rank;
+    uint64_t offset;
+    void *target;       /* of a get */
+    const void *source; /* of a put */
+    size_t bytes;
+    bool blocking;
+} cohi_transfer;
+
+/* Checks everything but the gate, then moves. */
+coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer);
+
+/* The heap offset of `pointer`; COH_NOT_SYMMETRIC when it is not in this rank's heap. */
+coh_status cohi_rma_locate(coh_world *world, const char *call, const void *pointer,
+                           uint64_t *offset);
+
+/* COH_OUT_OF_BOUNDS, with rank, offset, length and heap size, unless the range is in the heap. */
+coh_status cohi_rma_check_range(coh_world *world, const char *call, int rank, uint64_t offset,
+                                uint64_t bytes);
+
+#endif

@@ -1,0 +1,150 @@
+#include "core/verdict.h"
+
+#include "base/log.h"
+#include "core/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static unsigned cause_of(uint64_t verdict)
+{
+    return (unsigned)(verdict >> 8 & 0xff);
+}
+
+static int detail_of(uint64_t verdict)
+{
+    return (int)(uint32_t)(verdict >> 32);
+}
+
+coh_status cohi_verdict_status(uint64_t verdict)
+{
+    switch ((cohi_verdict_kind)(verdict & 0xff)) {
+    case COHI_VERDICT_NONE:
+        return COH_OK;
+    case COHI_VERDICT_LOST:
+        return COH_PEER_LOST;
+    case COHI_VERDICT_TIMED_OUT:
+        return COH_TIMED_OUT;
+    case COHI_VERDICT_STOPPED:
+    case COHI_VERDICT_STUCK:
+        break;
+    }
+    return COH_STALLED;
+}
+
+static void describe_loss(cohi_loss loss, int detail, char *text, size_t room)
+{
+    switch (loss) {
+    case COHI_LOSS_EXITED:
+        snprintf(text, room, "exited with status %d", detail);
+        return;
+    case COHI_LOSS_SIGNALED:
+        snprintf(text, room, "killed by signal %d (%s)", detail, sigdescr_np(detail));
+        return;
+    case COHI_LOSS_UNFINISHED:
+        snprintf(text, room, "exited without finalize");
+        return;
+    case COHI_LOSS_THREAD:
+        snprintf(text, room, "its thread ended without finalize");
+        return;
+    case COHI_LOSS_LEFT:
+        snprintf(text, room, "finalized while others still needed it");
+        return;
+    case COHI_LOSS_LINK:
+        snprintf(text, room, "the connection to it broke");
+        return;
+    case COHI_LOSS_KILLED:
+        snprintf(text, room, "killed by the simulator at step %d", detail);
+        return;
+    case COHI_LOSS_ENDED:
+        break;
+    }
+    snprintf(text, room, "its process ended");
+}
+
+void cohi_verdict_describe(uint64_t verdict, char *text, size_t room)
+{
+    const char *where = cohi_opcode_name((unsigned)detail_of(verdict));
+    bool inside = detail_of(verdict) != COHI_OP_NONE;
+    switch ((cohi_verdict_kind)(verdict & 0xff)) {
+    case COHI_VERDICT_LOST:
+        describe_loss((cohi_loss)cause_of(verdict), detail_of(verdict), text, room);
+        return;
+    case COHI_VERDICT_STOPPED:
+        snprintf(text, room, "stopped %s%s", inside ? "in " : "", where);
+        return;
+    case COHI_VERDICT_STUCK:
+        snprintf(text, room, "stuck in %s", where);
+        return;
+    case COHI_VERDICT_TIMED_OUT:
+        snprintf(text, room, "%s%s past COHORT_TIMEOUT", inside ? "in " : "", where);
+        return;
+    case COHI_VERDICT_NONE:
+        break;
+    }
+    snprintf(text, room, "alive");
+}
+
+uint64_t cohi_verdict_on(const coh_world *world, int rank)
+{
+    return atomic_load(cohi_slot_verdict(world->slot, rank));
+}
+
+static bool note(coh_world *world, int rank, uint64_t verdict)
+{
+    uint64_t none = COHI_VERDICT_NONE;
+    if (!atomic_compare_exchange_strong(cohi_slot_verdict(world->slot, rank), &none, verdict))
+        return false;
+    atomic_store(&world->slot->alarm, 1);
+    cohi_slot_ring(world->slot);
+    if (cohi_log_wants(COH_LOG_ERROR)) {
+        char text[128];
+        cohi_verdict_describe(verdict, text, sizeof text);
+        cohi_log(COH_LOG_ERROR, "rank %d: rank %d is %s: %s", world->rank, rank,
+                 cohi_verdict_status(verdict) == COH_PEER_LOST ? "lost" : "stalled", text);
+    }
+    return true;
+}
+
+void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict)
+{
+    note(world, rank, verdict);
+}
+
+/* What cannot be told to a peer is its own affair: it finds out by its own watch. */
+static void tell(coh_world *world, int to, int rank, uint64_t verdict)
+{
+    static const uint32_t alarm = 1;
+    (void)cohi_control_put(world, to, cohi_slot_verdict_offset(rank), &verdict, sizeof verdict);
+    (void)cohi_control_fence(world);
+    (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &alarm, sizeof alarm);
+}
+
+void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict)
+{
+    if (!note(world, rank, verdict))
+        return;
+    for (int to = 0; to < world->size; to++)
+        if (to != world->rank && cohi_verdict_on(world, to) == COHI_VERDICT_NONE)
+            tell(world, to, rank, verdict);
+    if (rank != world->rank) /* it should learn what the others think of it */
+        tell(world, rank, rank, verdict);
+}
+
+void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail)
+{
+    cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
+}
+
+coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
+{
+    uint64_t verdict = cohi_verdict_on(world, rank);
+    if (COHI_LIKELY(verdict == COHI_VERDICT_NONE))
+        return COH_OK;
+    char text[128];
+    coh_status status = cohi_verdict_status(verdict);
+    cohi_verdict_describe(verdict, text, sizeof text);
+    return cohi_world_fail(world, call, status, "rank %d%s is %s: %s", rank,
+                           rank == world->rank ? " (this rank)" : "",
+                           status == COH_PEER_LOST ? "lost" : "stalled", text);
+}

@@ -1,0 +1,44 @@
+/*
+ * verdict.h - what stands against a rank. A verdict is one word in the slot of each rank that knows
+ * of it; it is passed once and stays.
+ */
+#ifndef COHI_CORE_VERDICT_H
+#define COHI_CORE_VERDICT_H
+
+#include "core/world.h"
+
+typedef enum cohi_verdict_kind {
+    COHI_VERDICT_NONE = 0,
+    COHI_VERDICT_LOST = 1,      /* cause: cohi_loss, with its detail */
+    COHI_VERDICT_STOPPED = 2,   /* it was stopped; detail: the operation */
+    COHI_VERDICT_STUCK = 3,     /* inside one call; detail: the operation */
+    COHI_VERDICT_TIMED_OUT = 4, /* COHORT_TIMEOUT passed; detail: the operation */
+} cohi_verdict_kind;
+
+/* kind in bits 0-7, cause in 8-15, detail in 32-63 */
+static inline uint64_t cohi_verdict(cohi_verdict_kind kind, unsigned cause, int detail)
+{
+    return (uint64_t)kind | (uint64_t)(cause & 0xff) << 8 | (uint64_t)(uint32_t)detail << 32;
+}
+
+/* Notes it in this rank's own slot and wakes its sleepers. The first verdict on a rank stands. */
+void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict);
+
+/* The same, and tells every other rank. */
+void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict);
+
+/* The verdict that this rank knows of on `rank`; 0: none. */
+uint64_t cohi_verdict_on(const coh_world *world, int rank);
+
+/* The error for a call that needs `rank`; COH_OK when nothing stands against it. */
+coh_status cohi_verdict_check(coh_world *world, const char *call, int rank);
+
+/* "killed by signal 9 (Killed)", "stopped in barrier" */
+void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
+
+coh_status cohi_verdict_status(uint64_t verdict);
+
+/* The engine's upcall. */
+void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);
+
+#endif

@@ -1,0 +1,221 @@
+#include "core/wait.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "core/peer.h"
+#include "core/verdict.h"
+
+#include <sched.h>
+
+/* The longest that one step may count for: more means that this rank itself was not running. */
+#define STEP_COUNTS_NS (20 * COHI_NS_PER_MS)
+/* A sleeper looks again at least this often: a plain store from a mapped peer wakes nobody. */
+#define SLEEP_NS COHI_NS_PER_MS
+/* How often a sleeper asks who keeps it waiting. */
+#define EXAMINE_NS (50 * COHI_NS_PER_MS)
+
+void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,
+                     cohi_team *team, int rank)
+{
+    *wait = (cohi_wait){.world = world,
+                        .call = call,
+                        .op = op,
+                        .team = team,
+                        .rank = rank,
+                        .examine_at_ns = EXAMINE_NS,
+                        .warn_at_ns = world->warn_ns,
+                        .suspect = {.rank = -1}};
+}
+
+void cohi_wait_end(cohi_wait *wait)
+{
+    if (!wait->asleep)
+        return;
+    cohi_slot *slot = wait->world->slot;
+    atomic_fetch_sub(&slot->sleepers, 1);
+    atomic_store_explicit(&slot->waits_for, -1, memory_order_relaxed);
+    atomic_store_explicit(&slot->since_ns, 0, memory_order_relaxed);
+}
+
+/* ---- who keeps us waiting ---- */
+
+static int first_suspect(const cohi_wait *wait)
+{
+    int missing = wait->team ? cohi_team_missing(wait->team) : -1;
+    return missing >= 0 ? missing : wait->rank;
+}
+
+/* From the rank that we wait for to the one that it waits for, and so on: the last one is to blame.
+ * A circle ends where it began, or at this rank's own neighbour. */
+static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
+{
+    *sight = cohi_peer_look(world, rank);
+    for (int hops = 0; hops < world->size; hops++) {
+        int next = sight->waits_for;
+        bool onward = sight->known && !sight->stopped && sight->op != COHI_OP_NONE && next >= 0
+                      && next < world->size && next != world->rank && next != rank;
+        if (!onward)
+            break;
+        rank = next;
+        *sight = cohi_peer_look(world, rank);
+    }
+    return rank;
+}
+
+/* How long the suspect has been in the same place, in this rank's own time. */
+static void observe(cohi_wait *wait, int rank, const cohi_sight *sight)
+{
+    cohi_suspect *suspect = &wait->suspect;
+    uint64_t passed = wait->waited_ns - wait->unchanged_from_ns;
+    wait->unchanged_from_ns = wait->waited_ns;
+    bool held = sight->stopped || sight->op != COHI_OP_NONE;
+    bool same =
+        suspect->rank == rank && suspect->op == sight->op && suspect->sequence == sight->sequence;
+    suspect->unchanged_ns = held && same ? suspect->unchanged_ns + passed : 0;
+    suspect->rank = rank;
+    suspect->op = sight->op;
+    suspect->sequence = sight->sequence;
+}
+
+static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
+{
+    if (wait->warn_at_ns == 0 || wait->waited_ns < wait->warn_at_ns)
+        return;
+    wait->warn_at_ns *= 2;
+    char text[128];
+    cohi_sight_describe(sight, text, sizeof text);
+    cohi_log(COH_LOG_WARN, "rank %d has waited %.1f s in %s for rank %d, which is %s",
+             wait->world->rank, (double)wait->waited_ns / 1e9, cohi_opcode_name(wait->op), rank,
+             text);
+}
+
+static void judge(cohi_wait *wait, int rank, const cohi_sight *sight)
+{
+    coh_world *world = wait->world;
+    if (sight->known && sight->phase == COHI_PHASE_LEFT) {
+        cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LEFT, 0));
+    } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
+        cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
+        cohi_verdict_pass(world, rank, cohi_verdict(kind, 0, (int)sight->op));
+    } else if (world->timeout_ns && wait->waited_ns >= world->timeout_ns) {
+        cohi_verdict_pass(world, rank, cohi_verdict(COHI_VERDICT_TIMED_OUT, 0, (int)sight->op));
+    }
+}
+
+static coh_status blame_nobody(const cohi_wait *wait)
+{
+    const coh_world *world = wait->world;
+    if (!world->timeout_ns || wait->waited_ns < world->timeout_ns)
+        return COH_OK;
+    return cohi_world_fail(world, wait->call, COH_TIMED_OUT, "waited %.1f s (COHORT_TIMEOUT)",
+                           (double)wait->waited_ns / 1e9);
+}
+
+/* A verdict that we passed on one that others wait for ends our wait as well, whoever it was that
+ * we waited for ourselves. */
+static coh_status examine(cohi_wait *wait)
+{
+    wait->examine_at_ns = wait->waited_ns + EXAMINE_NS;
+    int rank = first_suspect(wait);
+    if (rank < 0 || rank == wait->world->rank)
+        return blame_nobody(wait);
+    atomic_store_explicit(&wait->world->slot->waits_for, rank, memory_order_relaxed);
+    cohi_sight sight;
+    rank = follow_chain(wait->world, rank, &sight);
+    observe(wait, rank, &sight);
+    warn(wait, rank, &sight);
+    judge(wait, rank, &sight);
+    return cohi_verdict_check(wait->world, wait->call, rank);
+}
+
+/* ---- the ladder ---- */
+
+static coh_status heed_alarm(const cohi_wait *wait)
+{
+    coh_world *world = wait->world;
+    coh_status status = cohi_verdict_check(world, wait->call, world->rank);
+    if (status == COH_OK && wait->team)
+        status = cohi_team_standing(wait->team, wait->call);
+    if (status == COH_OK && wait->rank >= 0)
+        status = cohi_verdict_check(world, wait->call, wait->rank);
+    return status;
+}
+
+static void count_time(cohi_wait *wait)
+{
+    uint64_t now = cohi_now_ns(), passed = now - wait->last_ns;
+    wait->waited_ns += passed < STEP_COUNTS_NS ? passed : STEP_COUNTS_NS;
+    wait->last_ns = now;
+}
+
+/* Announces the sleeper; the caller looks once more before the first sleep. */
+static void announce(cohi_wait *wait)
+{
+    cohi_slot *slot = wait->world->slot;
+    wait->asleep = true;
+    wait->last_ns = cohi_now_ns();
+    atomic_store_explicit(&slot->since_ns, wait->last_ns, memory_order_relaxed);
+    atomic_fetch_add(&slot->sleepers, 1);
+    wait->bell = atomic_load(&slot->bell);
+}
+
+static coh_status sleep_once(cohi_wait *wait)
+{
+    coh_world *world = wait->world;
+    if (!wait->asleep) {
+        announce(wait);
+        return COH_OK;
+    }
+    if (world->engine->lifecycle->idle)
+        world->engine->lifecycle->idle(world->endpoint, SLEEP_NS);
+    else
+        cohi_os_futex_wait(&world->slot->bell, wait->bell, SLEEP_NS);
+    wait->bell = atomic_load(&world->slot->bell);
+    count_time(wait);
+    return wait->waited_ns >= wait->examine_at_ns ? examine(wait) : COH_OK;
+}
+
+coh_status cohi_wait_step(cohi_wait *wait)
+{
+    coh_world *world = wait->world;
+    if (world->engine->lifecycle->progress)
+        world->engine->lifecycle->progress(world->endpoint);
+    if (COHI_UNLIKELY(atomic_load_explicit(&world->slot->alarm, memory_order_acquire) != 0)) {
+        coh_status status = heed_alarm(wait);
+        if (status != COH_OK)
+            return status;
+    }
+    unsigned looks = wait->looks++;
+    if (looks < world->spins) {
+        cohi_cpu_relax();
+        return COH_OK;
+    }
+    if (looks < world->spins + world->yields) {
+        sched_yield();
+        return COH_OK;
+    }
+    return sleep_once(wait);
+}
+
+coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,
+                        cohi_op *engine_op)
+{
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, world, call, op, NULL, rank);
+    while (status == COH_OK && !atomic_load_explicit(&engine_op->done, memory_order_acquire))
+        status = cohi_wait_step(&wait);
+    cohi_wait_end(&wait);
+    if (status == COH_OK && engine_op->status == COH_OK)
+        return COH_OK;
+    if (!atomic_load_explicit(&engine_op->done, memory_order_acquire))
+        world->engine->rma->cancel(world->endpoint, engine_op);
+    if (status != COH_OK)
+        return status;
+    status = cohi_verdict_check(world, call, engine_op->rank);
+    if (status != COH_OK)
+        return status;
+    return cohi_world_fail(world, call, engine_op->status, "the operation on rank %d failed: %s",
+                           engine_op->rank, coh_status_text(engine_op->status));
+}

@@ -1,0 +1,59 @@
+/*
+ * wait.h - how a blocking call waits, everywhere.
+ *
+ * The ladder: look often, then yield the core between looks, then sleep, looking again at least
+ * every millisecond (a plain store from a mapped peer wakes nobody) or when the bell rings. On the
+ * way it watches for verdicts, warns, and passes a verdict itself on a rank that keeps others
+ * waiting without need.
+ *
+ *     cohi_wait wait;
+ *     cohi_wait_begin(&wait, world, call, op, team, rank);
+ *     while (status == COH_OK && !what_I_wait_for())
+ *         status = cohi_wait_step(&wait);
+ *     cohi_wait_end(&wait);
+ *
+ * Time is counted as the waiter's own: a step that took long (the job was paused) counts little.
+ */
+#ifndef COHI_CORE_WAIT_H
+#define COHI_CORE_WAIT_H
+
+#include "core/world.h"
+
+/* Who is believed to keep this rank waiting, and since when it has looked the same. */
+typedef struct cohi_suspect {
+    int rank; /* -1: nobody yet */
+    unsigned op;
+    uint64_t sequence;
+    uint64_t unchanged_ns;
+} cohi_suspect;
+
+typedef struct cohi_wait {
+    coh_world *world;
+    const char *call;
+    cohi_opcode op;
+    cohi_team *team; /* whose members are waited for, or NULL */
+    int rank;        /* the one that is waited for next; -1: any */
+    unsigned looks;
+    bool asleep; /* announced in slot->sleepers */
+    unsigned bell;
+    uint64_t last_ns;
+    uint64_t waited_ns;
+    uint64_t examine_at_ns; /* in waited time, as the next */
+    uint64_t warn_at_ns;
+    uint64_t unchanged_from_ns;
+    cohi_suspect suspect;
+} cohi_wait;
+
+void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,
+                     cohi_team *team, int rank);
+
+/* COH_OK: look again. Else the error to return. */
+coh_status cohi_wait_step(cohi_wait *wait);
+
+void cohi_wait_end(cohi_wait *wait);
+
+/* Waits for an engine's op, which is cancelled if the wait fails. */
+coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,
+                        cohi_op *engine_op);
+
+#endif

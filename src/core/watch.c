@@ -1,0 +1,263 @@
+#include "core/watch.h"
+
+#include "base/clock.h"
+#include "base/os.h"
+#include "core/exit.h"
+#include "core/verdict.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct watched {
+    coh_world *world;
+    int rank;
+    int pidfd;
+};
+
+/*
+ * The table of who is watched; `wake` makes the watcher read it again. `generation` counts its
+ * changes, so that the watcher knows whether what it polled is still what it was.
+ */
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;  /* starting and ending the thread */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* the rest; taken second */
+static struct watched *table;
+static size_t table_count;
+static size_t table_room;
+static uint64_t generation;
+static size_t worlds; /* watched; the thread ends with the last */
+static int wake = -1;
+static pthread_t watcher;
+static pid_t watcher_process; /* a forked child inherits the table but not the thread */
+
+/* How long to wait for the supervisor, which reaps the process, to say how it ended. */
+#define REAP_GRACE_NS (100 * COHI_NS_PER_MS)
+
+static uint64_t reaped(cohi_slot *slot, bool supervised)
+{
+    uint64_t until = cohi_now_ns() + REAP_GRACE_NS, end;
+    while (!((end = atomic_load(&slot->end)) & COHI_ENDED) && supervised && cohi_now_ns() < until) {
+        struct timespec pause = {.tv_nsec = (long)COHI_NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+    return end;
+}
+
+/* None when the rank had left as it should. */
+static uint64_t verdict_on_end(coh_world *world, int rank)
+{
+    cohi_slot *slot = cohi_board_slot(world->board, rank);
+    if (atomic_load(&slot->phase) == COHI_PHASE_LEFT)
+        return COHI_VERDICT_NONE;
+    uint64_t end = reaped(slot, world->board->head->launcher != 0);
+    bool unfinished = atomic_load(&slot->phase) == COHI_PHASE_EXITING;
+    int status = (int)(end & UINT32_MAX);
+    if ((end & COHI_ENDED) && WIFSIGNALED(status))
+        return cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_SIGNALED, WTERMSIG(status));
+    if ((end & COHI_ENDED) && WEXITSTATUS(status) != 0)
+        return cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_EXITED, WEXITSTATUS(status));
+    if (unfinished || (end & COHI_ENDED))
+        return cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_UNFINISHED, 0);
+    return cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_ENDED, 0);
+}
+
+static void attend_end(struct watched *entry)
+{
+    coh_world *world = entry->world;
+    cohi_exit_if_asked(world);
+    uint64_t verdict = verdict_on_end(world, entry->rank);
+    if (verdict != COHI_VERDICT_NONE)
+        cohi_verdict_note(world, entry->rank, verdict);
+    *entry = table[--table_count];
+    generation++;
+}
+
+/* What to poll: the wake descriptor, then one for each entry. */
+static struct pollfd *copy_table(size_t *count, uint64_t *seen)
+{
+    pthread_mutex_lock(&watch_lock);
+    struct pollfd *set = calloc(table_count + 1, sizeof *set);
+    if (set) {
+        set[0] = (struct pollfd){.fd = wake, .events = POLLIN};
+        for (size_t i = 0; i < table_count; i++)
+            set[i + 1] = (struct pollfd){.fd = table[i].pidfd, .events = POLLIN};
+        *count = table_count + 1;
+        *seen = generation;
+    }
+    pthread_mutex_unlock(&watch_lock);
+    return set;
+}
+
+/* From the end, since an entry that is done with is replaced by the last. */
+static void attend(const struct pollfd *set, size_t count, uint64_t seen)
+{
+    pthread_mutex_lock(&watch_lock);
+    uint64_t ignored;
+    if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0 && errno == EBADF)
+        generation++;
+    if (generation == seen)
+        for (size_t i = count - 1; i > 0; i--)
+            if (set[i].revents)
+                attend_end(&table[i - 1]);
+    pthread_mutex_unlock(&watch_lock);
+}
+
+static bool goes_on(void)
+{
+    pthread_mutex_lock(&watch_lock);
+    bool on = worlds > 0;
+    pthread_mutex_unlock(&watch_lock);
+    return on;
+}
+
+static void *watch(void *arg)
+{
+    (void)arg;
+    while (goes_on()) {
+        size_t count;
+        uint64_t seen;
+        struct pollfd *set = copy_table(&count, &seen);
+        if (set && poll(set, (nfds_t)count, -1) > 0)
+            attend(set, count, seen);
+        free(set);
+    }
+    return NULL;
+}
+
+/* ---- the table ---- */
+
+static coh_status make_room(size_t more)
+{
+    if (table_count + more <= table_room)
+        return COH_OK;
+    size_t room = 2 * (table_count + more);
+    struct watched *bigger = realloc(table, room * sizeof *bigger);
+    if (!bigger)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the watcher");
+    table = bigger;
+    table_room = room;
+    return COH_OK;
+}
+
+static void notify(void)
+{
+    uint64_t one = 1;
+    generation++;
+    if (write(wake, &one, sizeof one) < 0)
+        return; /* the counter is full: the watcher is awake as it is */
+}
+
+static coh_status add_peers(coh_world *world)
+{
+    pthread_mutex_lock(&watch_lock);
+    coh_status status = make_room((size_t)world->size);
+    for (int rank = 0; rank < world->size && status == COH_OK; rank++)
+        if (rank != world->rank && world->peers[rank].pidfd >= 0)
+            table[table_count++] = (struct watched){world, rank, world->peers[rank].pidfd};
+    if (status == COH_OK) {
+        worlds++;
+        world->watched = true;
+        notify();
+    }
+    pthread_mutex_unlock(&watch_lock);
+    return status;
+}
+
+static void remove_peers(const coh_world *world)
+{
+    pthread_mutex_lock(&watch_lock);
+    for (size_t i = table_count; i > 0; i--)
+        if (table[i - 1].world == world)
+            table[i - 1] = table[--table_count];
+    worlds--;
+    notify();
+    pthread_mutex_unlock(&watch_lock);
+}
+
+/* ---- the thread ---- */
+
+static coh_status start_watcher(void)
+{
+    int error = 0;
+    wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake < 0)
+        error = errno;
+    if (!error)
+        error = cohi_os_fd_above_stdio(&wake);
+    if (error)
+        return cohi_fail_os(error, "coh_init: the watcher cannot be woken");
+    watcher_process = getpid();
+    return COH_OK;
+}
+
+static void clear_table(void)
+{
+    cohi_os_close(wake);
+    wake = -1;
+    free(table);
+    table = NULL;
+    table_count = table_room = 0;
+}
+
+/* A forked child starts from nothing: the thread, and what it watched, are the parent's. */
+static void forget_parent(void)
+{
+    if (wake < 0 || watcher_process == getpid())
+        return;
+    clear_table();
+    worlds = 0;
+}
+
+coh_status cohi_watch_add(coh_world *world)
+{
+    if (world->size == 1)
+        return COH_OK;
+    pthread_mutex_lock(&life_lock);
+    forget_parent();
+    bool first = worlds == 0;
+    coh_status status = first ? start_watcher() : COH_OK;
+    if (status == COH_OK)
+        status = add_peers(world);
+    if (status == COH_OK && first) {
+        int error = cohi_os_thread_start("cohort-watch", watch, NULL, &watcher);
+        if (error) {
+            remove_peers(world);
+            world->watched = false;
+            status = cohi_fail_os(error, "coh_init: the watcher cannot be started");
+        }
+    }
+    if (status != COH_OK && first)
+        clear_table();
+    pthread_mutex_unlock(&life_lock);
+    return status;
+}
+
+void cohi_watch_remove(coh_world *world)
+{
+    if (!world->watched)
+        return;
+    pthread_mutex_lock(&life_lock);
+    remove_peers(world);
+    world->watched = false;
+    if (worlds == 0) {
+        pthread_join(watcher, NULL);
+        clear_table();
+    }
+    pthread_mutex_unlock(&life_lock);
+}
+
+void cohi_watch_hold(void)
+{
+    pthread_mutex_lock(&life_lock);
+    pthread_mutex_lock(&watch_lock);
+}
+
+void cohi_watch_release(void)
+{
+    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_unlock(&life_lock);
+}

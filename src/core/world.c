@@ -1,0 +1,293 @@
+#include "core/world.h"
+
+#include "base/os.h"
+#include "core/crew.h"
+#include "core/heap.h"
+#include "core/verdict.h"
+#include "core/watch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initial-exec")));
+
+/* Tombstones kept, so that a stale handle is recognised; the oldest beyond that are freed. */
+enum { TOMBSTONES = 256 };
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static coh_world *open_worlds;
+static coh_world *tombstones; /* newest first */
+static uint64_t last_serial;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t thread_key; /* its destructor tells that a bound thread ended */
+
+/* ---- errors ---- */
+
+coh_status cohi_world_fail(const coh_world *world, const char *call, coh_status status,
+                           const char *format, ...)
+{
+    char what[COHI_SENTENCE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return cohi_fail(status, "rank %d: %s: %s", world->rank, call, what);
+}
+
+coh_status cohi_world_check_rank(const coh_world *world, const char *call, int rank)
+{
+    if (rank >= 0 && rank < world->size)
+        return COH_OK;
+    return cohi_world_fail(world, call, COH_UNKNOWN_RANK,
+                           "there is no rank %d; this world has %d (0 to %d)", rank, world->size,
+                           world->size - 1);
+}
+
+/* ---- the gate ---- */
+
+static coh_status refuse_state(const coh_world *world, const char *call, unsigned state)
+{
+    if (state & COHI_WORLD_FORKED)
+        return cohi_world_fail(world, call, COH_FORKED,
+                               "the world belongs to the parent of this process (pid %d); a "
+                               "forked child must exec or leave it alone",
+                               (int)getppid());
+    return cohi_world_fail(world, call, COH_FINALIZED, "the world is finalized");
+}
+
+static coh_status check_thread(coh_world *world, const char *call)
+{
+    if (cohi_bound_world == world)
+        return COH_OK;
+    if (cohi_bound_world && cohi_bound_world->crew == world->crew)
+        return cohi_world_fail(world, call, COH_WRONG_THREAD,
+                               "the calling thread is bound to rank %d of the same job; ranks of "
+                               "one process need a thread each, or options.driven",
+                               cohi_bound_world->rank);
+    if (!cohi_bound_world && atomic_load(&world->slot->thread) == 0)
+        cohi_world_bind(world);
+    return COH_OK;
+}
+
+coh_status cohi_world_enter(coh_world *world, const char *call, cohi_opcode op)
+{
+    (void)op;
+    if (!world)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: the world is NULL", call);
+    unsigned state = atomic_load(&world->state);
+    if (state & (COHI_WORLD_CLOSED | COHI_WORLD_FORKED))
+        return refuse_state(world, call, state);
+    return world->bound ? check_thread(world, call) : COH_OK;
+}
+
+/* ---- thread-ranks ---- */
+
+/* The thread-rank's thread ends. The world may be closed, or its tombstone already gone. */
+static void thread_ended(void *value)
+{
+    coh_world *found = NULL;
+    pthread_mutex_lock(&registry_lock);
+    for (coh_world *world = open_worlds; world; world = world->next)
+        if (world == value && atomic_load(&world->slot->thread) == (int)syscall(SYS_gettid))
+            found = world;
+    pthread_mutex_unlock(&registry_lock);
+    if (found)
+        cohi_verdict_pass(found, found->rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
+}
+
+void cohi_world_bind(coh_world *world)
+{
+    int free_slot = 0;
+    if (atomic_compare_exchange_strong(&world->slot->thread, &free_slot,
+                                       (int)syscall(SYS_gettid))) {
+        cohi_bound_world = world;
+        pthread_setspecific(thread_key, world);
+    }
+}
+
+void cohi_world_unbind(coh_world *world)
+{
+    if (cohi_bound_world != world)
+        return;
+    cohi_bound_world = NULL;
+    pthread_setspecific(thread_key, NULL);
+}
+
+/* ---- the process's worlds ---- */
+
+static void mark_exiting(coh_world *world, void *arg)
+{
+    (void)arg;
+    bool here = !(atomic_load(&world->state) & COHI_WORLD_FORKED);
+    if (here && world->group && world->slot)
+        atomic_store(&world->slot->phase, COHI_PHASE_EXITING);
+}
+
+static void at_exit(void)
+{
+    cohi_world_each(mark_exiting, NULL);
+}
+
+static void before_fork(void)
+{
+    cohi_watch_hold();
+    pthread_mutex_lock(&registry_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+    cohi_watch_release();
+}
+
+static void after_fork_in_child(void)
+{
+    for (coh_world *world = open_worlds; world; world = world->next)
+        atomic_fetch_or(&world->state, COHI_WORLD_FORKED);
+    open_worlds = NULL; /* the parent's; a world that the child makes is its own */
+    pthread_mutex_unlock(&registry_lock);
+    cohi_watch_release();
+}
+
+static void set_up_process(void)
+{
+    pthread_key_create(&thread_key, thread_ended);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    atexit(at_exit);
+}
+
+void cohi_world_each(void (*visit)(coh_world *world, void *arg), void *arg)
+{
+    pthread_mutex_lock(&registry_lock);
+    for (coh_world *world = open_worlds; world; world = world->next)
+        visit(world, arg);
+    pthread_mutex_unlock(&registry_lock);
+}
+
+coh_status cohi_world_new(int rank, int size, coh_world **world)
+{
+    pthread_once(&once, set_up_process);
+    coh_world *made = aligned_alloc(COHI_CACHE_LINE, sizeof *made);
+    cohi_peer *peers = calloc((size_t)size, sizeof *peers);
+    if (!made || !peers) {
+        free(made);
+        free(peers);
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    }
+    *made = (coh_world){.rank = rank, .size = size, .peers = peers, .inspection = {.rank = -1}};
+    for (int i = 0; i < size; i++)
+        peers[i].pidfd = -1;
+    atomic_store(&made->state, COHI_WORLD_CLOSED);
+    pthread_mutex_init(&made->inspect_lock, NULL);
+    *world = made;
+    return COH_OK;
+}
+
+void cohi_world_publish(coh_world *world)
+{
+    pthread_mutex_lock(&registry_lock);
+    world->serial = ++last_serial;
+    world->next = open_worlds;
+    open_worlds = world;
+    atomic_fetch_and(&world->state, ~(unsigned)COHI_WORLD_CLOSED);
+    pthread_mutex_unlock(&registry_lock);
+}
+
+static void unlink_open(coh_world *world)
+{
+    for (coh_world **at = &open_worlds; *at; at = &(*at)->next) {
+        if (*at == world) {
+            *at = world->next;
+            return;
+        }
+    }
+}
+
+static void bury(coh_world *world)
+{
+    pthread_mutex_lock(&registry_lock);
+    world->next = tombstones;
+    tombstones = world;
+    coh_world *last = world;
+    for (int kept = 1; last && kept < TOMBSTONES; kept++)
+        last = last->next;
+    coh_world *old = last ? last->next : NULL;
+    if (old) {
+        last->next = NULL;
+        free(old);
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+void cohi_world_dissolve(coh_world *world)
+{
+    pthread_mutex_lock(&registry_lock);
+    unlink_open(world);
+    atomic_fetch_or(&world->state, COHI_WORLD_CLOSED);
+    pthread_mutex_unlock(&registry_lock);
+    cohi_world_unbind(world);
+    cohi_watch_remove(world);
+    for (int i = 0; i < world->size; i++)
+        cohi_os_close(world->peers[i].pidfd);
+    cohi_heap_close(world);
+    cohi_team_close(&world->team);
+    if (world->crew) {
+        cohi_crew_leave(world);
+    } else {
+        if (world->endpoint)
+            world->engine->lifecycle->close(world->endpoint);
+        cohi_group_leave(world->group);
+    }
+    world->endpoint = NULL;
+    world->group = NULL;
+    world->slot = NULL;
+    free(world->fault);
+    free(world->peers);
+    world->peers = NULL;
+    pthread_mutex_destroy(&world->inspect_lock);
+    bury(world);
+}
+
+/* ---- queries ---- */
+
+static bool is_open(const coh_world *world)
+{
+    return world && !(atomic_load(&((coh_world *)world)->state) & COHI_WORLD_CLOSED);
+}
+
+static int query(const coh_world *world, const char *call, int value)
+{
+    if (is_open(world))
+        return value;
+    cohi_fail(world ? COH_FINALIZED : COH_INVALID_ARGUMENT, "%s: the world is %s", call,
+              world ? "finalized" : "NULL");
+    return -1;
+}
+
+int coh_rank(const coh_world *world)
+{
+    return query(world, "coh_rank", world ? world->rank : 0);
+}
+
+int coh_size(const coh_world *world)
+{
+    return query(world, "coh_size", world ? world->size : 0);
+}
+
+int coh_local_rank(const coh_world *world)
+{
+    return query(world, "coh_local_rank", world ? world->local_rank : 0);
+}
+
+int coh_local_size(const coh_world *world)
+{
+    return query(world, "coh_local_size", world ? world->local_size : 0);
+}
+
+const char *coh_engine(const coh_world *world)
+{
+    return query(world, "coh_engine", 0) == 0 ? world->engine->name : NULL;
+}

@@ -1,0 +1,127 @@
+/*
+ * world.h - one rank's handle, and the gate that every call passes.
+ *
+ * The handle outlives coh_finalize as a tombstone, so that a call after it is an error instead of a
+ * crash.
+ */
+#ifndef COHI_CORE_WORLD_H
+#define COHI_CORE_WORLD_H
+
+#include "base/atomics.h"
+#include "base/config.h"
+#include "base/error.h"
+#include "bootstrap/board.h"
+#include "bootstrap/group.h"
+#include "core/team.h"
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct cohi_heap;
+struct cohi_crew;
+struct cohi_fault;
+
+/* Bits of coh_world.state; 0 is an open world with nothing special about it. */
+enum {
+    COHI_WORLD_CLOSED = 1,
+    COHI_WORLD_FORKED = 2,  /* we are in a child of the process that joined */
+    COHI_WORLD_CAREFUL = 4, /* take the long way: COHORT_CHECK or COHORT_FAULT is on */
+};
+
+typedef struct cohi_peer {
+    char *heap;      /* its heap in this process, or NULL: by engine */
+    cohi_slot *slot; /* its slot on the board, or NULL: by engine */
+    pid_t pid;
+    int pidfd; /* -1: a thread of this process, or on another host */
+} cohi_peer;
+
+/* How a peer's slot is read when it is not mapped: one get at a time, looked at when it is done. */
+typedef struct cohi_inspection {
+    cohi_op op;
+    int rank;   /* -1: none under way */
+    bool known; /* `seen` holds what `rank` had published */
+    _Alignas(COHI_CACHE_LINE) unsigned char seen[2 * COHI_CACHE_LINE];
+} cohi_inspection;
+
+struct coh_world {
+    /* Read by every call. */
+    atomic_uint state;
+    int rank;
+    int size;
+    bool bound; /* a thread-rank's: only its own thread and unbound ones may call */
+    cohi_slot *slot;
+    cohi_peer *peers; /* [size] */
+    char *heap_base;
+    _Atomic uint64_t heap_limit; /* bytes that put and get may touch */
+
+    /* Fixed at init. */
+    const cohi_engine *engine;
+    cohi_endpoint *endpoint;
+    bool remote; /* some peer is reached by the engine */
+    unsigned spins;
+    unsigned yields;
+    uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
+    int local_rank;
+    int local_size;
+    uint64_t serial; /* no two worlds of a process have the same */
+
+    cohi_board *board;
+    cohi_group *group;      /* processes, else NULL */
+    struct cohi_crew *crew; /* ranks of this process, else NULL */
+    struct cohi_heap *heap; /* NULL where the engine has no memory */
+    struct cohi_fault *fault;
+    bool watched;   /* by the watcher thread */
+    cohi_team team; /* of all ranks */
+    pthread_mutex_t inspect_lock;
+    cohi_inspection inspection;
+
+    coh_world *next; /* in the list of worlds, or of tombstones */
+};
+
+/* The world that the calling thread is bound to, if any. Initial-exec: it is read by every put. */
+extern _Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initial-exec")));
+
+/* Whether the call may take the short way: the world is open, the thread may use it, nobody is
+ * lost. */
+static inline bool cohi_world_plain(const coh_world *world)
+{
+    return COHI_LIKELY(
+        world && atomic_load_explicit(&((coh_world *)world)->state, memory_order_relaxed) == 0
+        && atomic_load_explicit(&world->slot->alarm, memory_order_relaxed) == 0
+        && (!world->bound || cohi_bound_world == world));
+}
+
+/*
+ * The whole gate, first in every call: NULL, closed, forked, wrong thread are refused; an unbound
+ * thread-rank's world is bound to the caller; armed faults fire. `call` names the public function.
+ */
+coh_status cohi_world_enter(coh_world *world, const char *call, cohi_opcode op);
+
+/* cohi_fail with "rank 2: coh_put: " in front. */
+coh_status cohi_world_fail(const coh_world *world, const char *call, coh_status status,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* COH_UNKNOWN_RANK with how many there are. */
+coh_status cohi_world_check_rank(const coh_world *world, const char *call, int rank);
+
+/* ---- making and ending (world.c) ---- */
+
+/* A handle with nothing in it yet, registered so that a fork or an exit finds it. */
+coh_status cohi_world_new(int rank, int size, coh_world **world);
+
+/* Opens it to calls. */
+void cohi_world_publish(coh_world *world);
+
+/* Frees everything that belongs to the world, in whatever state of making it is, and leaves the
+ * tombstone. Not collective. */
+void cohi_world_dissolve(coh_world *world);
+
+/* Calls `visit` for each open world, under the registry's lock. */
+void cohi_world_each(void (*visit)(coh_world *world, void *arg), void *arg);
+
+/* Marks a thread-rank as this thread's; the rank is lost when the thread ends first. */
+void cohi_world_bind(coh_world *world);
+void cohi_world_unbind(coh_world *world);
+
+#endif
