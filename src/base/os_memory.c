@@ -74,7 +74,7 @@ static int reserve_aligned(size_t bytes, size_t alignment, char **base)
 
 static int map_over(size_t bytes, size_t alignment, int flags, int fd, void **base)
 {
-    char *place;
+    char *place = NULL;
     int error = reserve_aligned(bytes, alignment, &place);
     if (error)
         return error;

@@ -76,6 +76,7 @@ typedef struct cohi_slot {
     /* What it is doing. Written by the rank, read by who asks. */
     _Alignas(COHI_CACHE_LINE) atomic_uint op; /* cohi_opcode; COHI_OP_NONE outside Cohort */
     atomic_int waits_for;                     /* a rank, or -1 */
+    atomic_uint beat;                         /* counts steps of long work inside one call */
     _Atomic uint64_t sequence;                /* "#88" of a collective; counts from 1 */
     _Atomic uint64_t since_ns;                /* when it began to wait; 0: it has not waited long */
 

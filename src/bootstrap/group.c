@@ -345,7 +345,7 @@ coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_boa
     coh_status status = cohi_unique_id_read(id, &layout);
     if (status != COH_OK)
         return status;
-    cohi_group *made;
+    cohi_group *made = NULL;
     status = make_group(rank, size, &made);
     if (status != COH_OK)
         return status;

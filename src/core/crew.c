@@ -113,7 +113,9 @@ static coh_status new_crew(int size, bool driven, cohi_crew **crew)
         free(worlds);
         return status;
     }
+    static atomic_uint_fast64_t last_serial;
     pthread_mutex_init(&made->lock, NULL);
+    made->serial = atomic_fetch_add(&last_serial, 1) + 1;
     made->size = size;
     made->driven = driven;
     made->worlds = worlds;
@@ -170,23 +172,17 @@ static coh_status bring_up(cohi_crew *crew, bool bound, const coh_options *optio
 
 static void abandon(cohi_crew *crew)
 {
-    bool any = crew->open > 0;
-    for (int rank = crew->size - 1; rank >= 0; rank--) {
-        coh_world *world = crew->worlds[rank]; /* the last one frees the crew */
-        bool last = rank == 0;
-        if (world)
-            cohi_world_dissolve(world);
-        if (last)
-            break;
-    }
-    if (!any)
+    int made = crew->open; /* the first `made` ranks; the last one dissolved frees the crew */
+    if (made == 0)
         free_crew(crew);
+    for (int rank = made - 1; rank >= 0; rank--)
+        cohi_world_dissolve(crew->worlds[rank]);
 }
 
 coh_status cohi_crew_make(int size, bool driven, bool bound, const coh_options *options,
                           const cohi_config *config, coh_world **worlds)
 {
-    cohi_crew *crew;
+    cohi_crew *crew = NULL;
     coh_status status = new_crew(size, driven, &crew);
     if (status != COH_OK)
         return status;

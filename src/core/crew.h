@@ -9,7 +9,8 @@
 
 typedef struct cohi_crew {
     pthread_mutex_t lock;
-    int open; /* worlds not yet dissolved; the last one frees the crew */
+    uint64_t serial; /* no two crews of a process have the same */
+    int open;        /* worlds not yet dissolved; the last one frees the crew */
     bool driven;
     cohi_board board;
     cohi_crew_space space;

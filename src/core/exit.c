@@ -32,7 +32,7 @@ void cohi_exit_if_asked(coh_world *world)
 coh_status coh_global_exit(coh_world *world, int code)
 {
     static const char call[] = "coh_global_exit";
-    coh_status status = cohi_world_enter(world, call, COHI_OP_NONE);
+    coh_status status = cohi_world_enter(world, call);
     if (status != COH_OK)
         return status;
     if (code < 0 || code > 255)

@@ -32,6 +32,7 @@ struct cohi_heap {
 #define LARGE_STEP     (2 * MIB)
 #define MOST_AHEAD     (16 * MIB)
 #define MOST_ALIGNMENT GIB
+#define SLICE          GIB /* the kernel backs some GiB a second */
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
@@ -131,17 +132,29 @@ static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
 
 /* ---- backing ---- */
 
+/* Long work goes in slices, each a beat, so that those who wait see that it moves. */
 coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
 {
     struct cohi_heap *heap = world->heap;
     coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
-    if (status != COH_OK || bytes <= heap->backed)
-        return status;
-    status = world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, heap->backed,
-                                                   bytes);
-    if (status == COH_OK)
-        heap->backed = bytes;
+    while (status == COH_OK && heap->backed < bytes) {
+        uint64_t to = bytes - heap->backed < SLICE ? bytes : heap->backed + SLICE;
+        status = world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP,
+                                                       heap->backed, to);
+        if (status == COH_OK)
+            heap->backed = to;
+        atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
+    }
     return status;
+}
+
+static void zero(coh_world *world, uint64_t from, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes; done += SLICE) {
+        uint64_t left = bytes - done;
+        memset(world->heap_base + from + done, 0, left < SLICE ? left : SLICE);
+        atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
+    }
 }
 
 /* One rank of each host looks, for all of them: looking each for itself, they would all pass, and
@@ -177,7 +190,7 @@ static coh_status settle(coh_world *world, const char *call, cohi_record *record
         record->status = (int32_t)cohi_heap_commit(world, target);
     }
     if (record->status == COH_OK && zero_bytes > 0)
-        memset(world->heap_base + zero_from, 0, zero_bytes);
+        zero(world, zero_from, zero_bytes);
     coh_status status = cohi_agree(world, call, record);
     if (status == COH_OK && grows)
         atomic_store(&world->heap_limit, target);
@@ -195,7 +208,7 @@ static coh_status settle_driven(coh_world *world, const char *call, cohi_record 
     if (status != COH_OK)
         return status;
     if (zero_bytes > 0)
-        memset(world->heap_base + zero_from, 0, zero_bytes);
+        zero(world, zero_from, zero_bytes);
     if (grows)
         atomic_store(&world->heap_limit, target);
     return COH_OK;
@@ -215,9 +228,9 @@ static coh_status conclude(coh_world *world, const char *call, cohi_record *reco
 
 /* ---- entering ---- */
 
-static coh_status check_heap(coh_world *world, const char *call, cohi_opcode op, const void *output)
+static coh_status check_heap(coh_world *world, const char *call, const void *output)
 {
-    coh_status status = cohi_world_enter(world, call, op);
+    coh_status status = cohi_world_enter(world, call);
     if (status != COH_OK)
         return status;
     if (!world->heap)
@@ -281,7 +294,7 @@ static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, u
 coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer)
 {
     static const char call[] = "coh_malloc";
-    coh_status status = check_heap(world, call, COHI_OP_MALLOC, pointer);
+    coh_status status = check_heap(world, call, pointer);
     if (status != COH_OK)
         return status;
     if (bytes == 0) {
@@ -294,7 +307,7 @@ coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer)
 coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer)
 {
     static const char call[] = "coh_calloc";
-    coh_status status = check_heap(world, call, COHI_OP_CALLOC, pointer);
+    coh_status status = check_heap(world, call, pointer);
     if (status != COH_OK)
         return status;
     size_t bytes;
@@ -311,7 +324,7 @@ coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointe
 coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer)
 {
     static const char call[] = "coh_align";
-    coh_status status = check_heap(world, call, COHI_OP_ALIGN, pointer);
+    coh_status status = check_heap(world, call, pointer);
     if (status != COH_OK)
         return status;
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > MOST_ALIGNMENT)
@@ -366,7 +379,7 @@ coh_status coh_free(coh_world *world, void *pointer)
 {
     static const char call[] = "coh_free";
     uint64_t offset, bytes;
-    coh_status status = check_heap(world, call, COHI_OP_FREE, call); /* it has no result */
+    coh_status status = check_heap(world, call, call); /* it has no result */
     if (status != COH_OK || !pointer)
         return status;
     status = find_start(world, call, pointer, &offset, &bytes);
@@ -435,7 +448,7 @@ static coh_status reallocate(coh_world *world, const char *call, struct move *mo
 coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, void **resized)
 {
     static const char call[] = "coh_realloc";
-    coh_status status = check_heap(world, call, COHI_OP_REALLOC, resized);
+    coh_status status = check_heap(world, call, resized);
     if (status != COH_OK)
         return status;
     struct move move = {.bytes = bytes};
@@ -459,7 +472,7 @@ coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, void **res
 coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats)
 {
     static const char call[] = "coh_heap_query";
-    coh_status status = check_heap(world, call, COHI_OP_NONE, stats);
+    coh_status status = check_heap(world, call, stats);
     if (status != COH_OK)
         return status;
     if (stats->size < sizeof *stats)

@@ -451,7 +451,7 @@ coh_status coh_finalize(coh_world *world)
     static const char call[] = "coh_finalize";
     if (!world)
         return COH_OK;
-    coh_status status = cohi_world_enter(world, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_FINALIZED)
         return COH_OK;
     if (status != COH_OK)

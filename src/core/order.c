@@ -26,7 +26,7 @@ static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
 {
     if (cohi_world_plain(world))
         return COH_OK;
-    coh_status status = cohi_world_enter(world, call, op);
+    coh_status status = cohi_world_enter(world, call);
     return status == COH_OK ? cohi_fault_strike(world->fault, op) : status;
 }
 
@@ -60,7 +60,7 @@ static coh_status refuse_driven(const coh_world *world, const char *call)
 static coh_status enter_meeting(coh_world *world, const char *call, cohi_opcode op)
 {
     if (COHI_UNLIKELY(!cohi_world_plain(world))) {
-        coh_status status = cohi_world_enter(world, call, op);
+        coh_status status = cohi_world_enter(world, call);
         if (status != COH_OK)
             return status;
     }

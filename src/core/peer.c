@@ -12,6 +12,7 @@ static cohi_sight read_slot(cohi_slot *slot)
         .known = true,
         .phase = atomic_load(&slot->phase),
         .op = atomic_load(&slot->op),
+        .beat = atomic_load(&slot->beat),
         .waits_for = atomic_load(&slot->waits_for),
         .sequence = atomic_load(&slot->sequence),
     };
@@ -92,7 +93,7 @@ coh_status coh_peer_query(coh_world *world, int rank, coh_peer_state *state, cha
                           size_t bytes)
 {
     static const char call[] = "coh_peer_query";
-    coh_status status = cohi_world_enter(world, call, COHI_OP_NONE);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, call, rank);
     if (status != COH_OK)

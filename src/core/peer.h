@@ -9,6 +9,7 @@ typedef struct cohi_sight {
     bool stopped;
     unsigned phase;
     unsigned op;
+    unsigned beat;
     int waits_for;
     uint64_t sequence;
 } cohi_sight;

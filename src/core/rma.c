@@ -149,7 +149,7 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
 /* The long way: everything is checked, and says what is wrong. */
 static coh_status transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer)
 {
-    coh_status status = cohi_world_enter(world, transfer.call, transfer.op);
+    coh_status status = cohi_world_enter(world, transfer.call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, transfer.call, transfer.rank);
     if (status == COH_OK && transfer.bytes > 0)
@@ -232,7 +232,7 @@ coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
 {
     static const char call[] = "coh_ptr";
     uint64_t offset;
-    coh_status status = cohi_world_enter(world, call, COHI_OP_NONE);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, call, rank);
     if (status == COH_OK && !out)

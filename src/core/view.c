@@ -2,7 +2,7 @@
 
 static coh_status enter_transfer(coh_world *world, const cohi_transfer *transfer)
 {
-    coh_status status = cohi_world_enter(world, transfer->call, transfer->op);
+    coh_status status = cohi_world_enter(world, transfer->call);
     if (status == COH_OK && !world->heap)
         status = cohi_world_fail(world, transfer->call, COH_UNSUPPORTED,
                                  "engine %s has no one-sided memory, so there is no heap",
@@ -17,7 +17,7 @@ coh_status coh_view_of(coh_world *world, const void *pointer, size_t length, int
 {
     static const char call[] = "coh_view_of";
     uint64_t offset;
-    coh_status status = cohi_world_enter(world, call, COHI_OP_NONE);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK && !view)
         status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "view is NULL");
     if (status == COH_OK)
@@ -65,7 +65,7 @@ coh_status coh_put_view(coh_world *world, coh_view target, const void *source, s
                               .source = source,
                               .bytes = bytes,
                               .blocking = true};
-    coh_status status = cohi_world_enter(world, transfer.call, transfer.op);
+    coh_status status = cohi_world_enter(world, transfer.call);
     if (status == COH_OK)
         status = check_length(world, transfer.call, target.length, bytes);
     return status == COH_OK ? enter_transfer(world, &transfer) : status;
@@ -80,7 +80,7 @@ coh_status coh_get_view(coh_world *world, void *target, size_t bytes, coh_view s
                               .target = target,
                               .bytes = bytes,
                               .blocking = true};
-    coh_status status = cohi_world_enter(world, transfer.call, transfer.op);
+    coh_status status = cohi_world_enter(world, transfer.call);
     if (status == COH_OK)
         status = check_length(world, transfer.call, source.length, bytes);
     return status == COH_OK ? enter_transfer(world, &transfer) : status;
@@ -111,7 +111,7 @@ coh_status coh_array_malloc(coh_world *world, coh_dtype dtype, size_t count, coh
 {
     static const char call[] = "coh_array_malloc";
     uint64_t bytes;
-    coh_status status = cohi_world_enter(world, call, COHI_OP_MALLOC);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = array_bytes(call, dtype, count, &bytes);
     if (status == COH_OK && !array)
@@ -132,7 +132,7 @@ coh_status coh_array_malloc(coh_world *world, coh_dtype dtype, size_t count, coh
 coh_status coh_array_free(coh_world *world, coh_array array)
 {
     static const char call[] = "coh_array_free";
-    coh_status status = cohi_world_enter(world, call, COHI_OP_FREE);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = check_dtype(call, array.dtype);
     if (status == COH_OK)
@@ -190,7 +190,7 @@ coh_status coh_put_array(coh_world *world, coh_array target, int rank, coh_dtype
 {
     static const char call[] = "coh_put_array";
     uint64_t bytes;
-    coh_status status = cohi_world_enter(world, call, COHI_OP_PUT);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = check_array(world, call, &target, dtype, count, &bytes);
     if (status != COH_OK)
@@ -209,7 +209,7 @@ coh_status coh_get_array(coh_world *world, coh_dtype dtype, void *target, size_t
 {
     static const char call[] = "coh_get_array";
     uint64_t bytes;
-    coh_status status = cohi_world_enter(world, call, COHI_OP_GET);
+    coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = check_array(world, call, &source, dtype, count, &bytes);
     if (status != COH_OK)

@@ -75,6 +75,7 @@ static void observe(cohi_wait *wait, int rank, const cohi_sight *sight)
     suspect->unchanged_ns = held && same ? suspect->unchanged_ns + passed : 0;
     suspect->rank = rank;
     suspect->op = sight->op;
+    suspect->beat = sight->beat;
     suspect->sequence = sight->sequence;
 }
 

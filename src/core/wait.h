@@ -23,6 +23,7 @@
 typedef struct cohi_suspect {
     int rank; /* -1: nobody yet */
     unsigned op;
+    unsigned beat;
     uint64_t sequence;
     uint64_t unchanged_ns;
 } cohi_suspect;

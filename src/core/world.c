@@ -14,6 +14,11 @@
 
 _Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initial-exec")));
 
+/* Which rank of which crew the calling thread is. The world itself may be gone: another thread may
+ * have finalized it. */
+static _Thread_local uint64_t bound_crew;
+static _Thread_local int bound_rank;
+
 /* Tombstones kept, so that a stale handle is recognised; the oldest beyond that are freed. */
 enum { TOMBSTONES = 256 };
 
@@ -62,19 +67,18 @@ static coh_status check_thread(coh_world *world, const char *call)
 {
     if (cohi_bound_world == world)
         return COH_OK;
-    if (cohi_bound_world && cohi_bound_world->crew == world->crew)
+    if (bound_crew == world->crew->serial && bound_rank != world->rank)
         return cohi_world_fail(world, call, COH_WRONG_THREAD,
                                "the calling thread is bound to rank %d of the same job; ranks of "
                                "one process need a thread each, or options.driven",
-                               cohi_bound_world->rank);
+                               bound_rank);
     if (!cohi_bound_world && atomic_load(&world->slot->thread) == 0)
         cohi_world_bind(world);
     return COH_OK;
 }
 
-coh_status cohi_world_enter(coh_world *world, const char *call, cohi_opcode op)
+coh_status cohi_world_enter(coh_world *world, const char *call)
 {
-    (void)op;
     if (!world)
         return cohi_fail(COH_INVALID_ARGUMENT, "%s: the world is NULL", call);
     unsigned state = atomic_load(&world->state);
@@ -104,6 +108,8 @@ void cohi_world_bind(coh_world *world)
     if (atomic_compare_exchange_strong(&world->slot->thread, &free_slot,
                                        (int)syscall(SYS_gettid))) {
         cohi_bound_world = world;
+        bound_crew = world->crew->serial;
+        bound_rank = world->rank;
         pthread_setspecific(thread_key, world);
     }
 }
@@ -113,6 +119,7 @@ void cohi_world_unbind(coh_world *world)
     if (cohi_bound_world != world)
         return;
     cohi_bound_world = NULL;
+    bound_crew = 0;
     pthread_setspecific(thread_key, NULL);
 }
 

@@ -94,9 +94,9 @@ static inline bool cohi_world_plain(const coh_world *world)
 
 /*
  * The whole gate, first in every call: NULL, closed, forked, wrong thread are refused; an unbound
- * thread-rank's world is bound to the caller; armed faults fire. `call` names the public function.
+ * thread-rank's world is bound to the caller. `call` names the public function.
  */
-coh_status cohi_world_enter(coh_world *world, const char *call, cohi_opcode op);
+coh_status cohi_world_enter(coh_world *world, const char *call);
 
 /* cohi_fail with "rank 2: coh_put: " in front. */
 coh_status cohi_world_fail(const coh_world *world, const char *call, coh_status status,
