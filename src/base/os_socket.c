@@ -39,7 +39,7 @@ int cohi_os_local_listen(const char *name, int *fd)
 {
     struct sockaddr_un address;
     socklen_t length = abstract_address(name, &address);
-    int made, error = local_socket(&made);
+    int made = -1, error = local_socket(&made);
     if (error)
         return error;
     if (bind(made, (struct sockaddr *)&address, length) != 0
@@ -56,7 +56,7 @@ int cohi_os_local_connect(const char *name, int *fd)
 {
     struct sockaddr_un address;
     socklen_t length = abstract_address(name, &address);
-    int made, error = local_socket(&made);
+    int made = -1, error = local_socket(&made);
     if (error)
         return error;
     if (connect(made, (struct sockaddr *)&address, length) != 0) {

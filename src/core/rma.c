@@ -231,7 +231,7 @@ coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_
 coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
 {
     static const char call[] = "coh_ptr";
-    uint64_t offset;
+    uint64_t offset = 0;
     coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, call, rank);
