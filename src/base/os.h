@@ -69,7 +69,13 @@ int cohi_os_pidfd_ended(int fd);
  */
 char cohi_os_process_state(pid_t pid);
 
-/* How many cores this process may run on. */
+enum { COHI_OS_CORE_BYTES = 128 };
+
+/* The cores that this process may run on, a bit each. */
+void cohi_os_cores(unsigned char mask[COHI_OS_CORE_BYTES]);
+
+/* How many bits of a mask are set; how many cores this process may run on. */
+int cohi_os_cores_in(const unsigned char mask[COHI_OS_CORE_BYTES]);
 int cohi_os_core_count(void);
 
 /* Identifies this boot of this host; equal exactly for processes that could share memory. */

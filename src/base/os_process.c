@@ -48,13 +48,30 @@ char cohi_os_process_state(pid_t pid)
     return after_name && after_name[1] == ' ' ? after_name[2] : 0;
 }
 
-int cohi_os_core_count(void)
+_Static_assert(sizeof(cpu_set_t) == COHI_OS_CORE_BYTES, "a mask is a cpu_set_t");
+
+/* A host with more cores than the mask has bits refuses; then every core counts as usable. */
+void cohi_os_cores(unsigned char mask[COHI_OS_CORE_BYTES])
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        memset(&set, 0xff, sizeof set);
+    memcpy(mask, &set, sizeof set);
+}
+
+int cohi_os_cores_in(const unsigned char mask[COHI_OS_CORE_BYTES])
+{
+    int count = 0;
+    for (int i = 0; i < COHI_OS_CORE_BYTES; i++)
+        count += __builtin_popcount(mask[i]);
+    return count;
+}
+
+int cohi_os_core_count(void)
+{
+    unsigned char mask[COHI_OS_CORE_BYTES];
+    cohi_os_cores(mask);
+    return cohi_os_cores_in(mask);
 }
 
 static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)

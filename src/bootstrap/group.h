@@ -10,6 +10,7 @@
 #ifndef COHI_BOOTSTRAP_GROUP_H
 #define COHI_BOOTSTRAP_GROUP_H
 
+#include "base/os.h"
 #include "bootstrap/board.h"
 
 enum {
@@ -30,9 +31,10 @@ typedef struct cohi_card {
     int32_t rank;
     int32_t size;
     int32_t pid;
-    uint32_t cores;
+    uint32_t unused;
     uint64_t host;
-    uint64_t heap_bytes; /* the most this rank can offer */
+    uint64_t heap_bytes;                     /* the most this rank can offer */
+    unsigned char cores[COHI_OS_CORE_BYTES]; /* that it may run on */
     char engine[COHI_ENGINE_NAME_BYTES];
     unsigned char control_key[COHI_KEY_BYTES]; /* the engine's, for the control segment */
     unsigned char heap_key[COHI_KEY_BYTES];    /* and for the heap */

@@ -116,24 +116,25 @@ static coh_status check_socket(int fd)
     if (socket_option(fd, SO_DOMAIN) != AF_UNIX || socket_option(fd, SO_TYPE) != SOCK_SEQPACKET)
         return cohi_fail(COH_INVALID_ARGUMENT,
                          "coh_init: COHORT_JOB_FD is %d, but descriptor %d is not the socket of "
-                         "cohort run",
+                         "cohort run: an earlier coh_init used that up, or the program closed it, "
+                         "and the number is another file's now",
                          fd, fd);
     return COH_OK;
 }
 
-/* The owner is kept by the kernel with the open socket, so all processes that share it see who
- * read. */
+/*
+ * The owner is kept by the kernel with the open socket, so all processes that share it see who
+ * read, as long as that one lives.
+ */
 static coh_status fail_used_up(int fd, int rank)
 {
-    int reader = fcntl(fd, F_GETOWN);
-    if (reader <= 0)
-        return cohi_fail(COH_NOT_AVAILABLE,
-                         "coh_init: descriptor %d holds no description of a job for rank %d; start "
-                         "the program by cohort run",
-                         fd, rank);
+    char reader[64] = "another, which has ended";
+    int owner = fcntl(fd, F_GETOWN);
+    if (owner > 0)
+        snprintf(reader, sizeof reader, "process %d", owner);
     return cohi_fail(COH_NOT_AVAILABLE,
-                     "coh_init: the place of rank %d was already used by process %d; one process "
-                     "of each rank may call coh_init",
+                     "coh_init: the place of rank %d was already used by %s; one process of each "
+                     "rank may call coh_init",
                      rank, reader);
 }
 

@@ -73,10 +73,10 @@ static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *c
     *card = (cohi_card){.rank = world->rank,
                         .size = world->size,
                         .pid = getpid(),
-                        .cores = (uint32_t)cohi_os_core_count(),
                         .host = cohi_os_host_id(),
                         .heap_bytes = heap_bytes,
                         .fds = {-1, -1}};
+    cohi_os_cores(card->cores);
     snprintf(card->version, sizeof card->version, "%s", coh_version_string());
     snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
 }
@@ -206,10 +206,20 @@ static void place_on_host(coh_world *world, const cohi_card *cards)
  */
 enum { SPINS_WITH_CORE = 2000, SPINS_WITHOUT = 1, YIELDS = 200 };
 
+/* The cores that the ranks of this host have together; each may be bound to one of its own. */
+static int cores_of_host(const coh_world *world, const cohi_card *cards)
+{
+    unsigned char all[COHI_OS_CORE_BYTES] = {0};
+    for (int rank = 0; rank < world->size; rank++)
+        for (int i = 0; cards[rank].host == cards[world->rank].host && i < COHI_OS_CORE_BYTES; i++)
+            all[i] |= cards[rank].cores[i];
+    return cohi_os_cores_in(all);
+}
+
 static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
 {
-    uint64_t spins =
-        world->local_size <= (int)cards[world->rank].cores ? SPINS_WITH_CORE : SPINS_WITHOUT;
+    bool enough = world->local_size <= cores_of_host(world, cards);
+    uint64_t spins = enough ? SPINS_WITH_CORE : SPINS_WITHOUT;
     if (strcmp(config->spin, "auto") != 0) {
         coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
         if (status != COH_OK)

@@ -172,9 +172,11 @@ static coh_status wait_for_flag(cohi_team *team, const char *call, cohi_opcode o
                                 const cohi_flag *flag)
 {
     coh_world *world = team->world;
-    for (unsigned looks = 0; looks < world->spins; looks++)
+    for (unsigned looks = 0; looks < world->spins; looks++) {
         if (has_come(flag, team->epoch))
             return COH_OK;
+        cohi_cpu_relax(); /* measured faster than a bare loop, also where two cores share silicon */
+    }
     coh_status status = COH_OK;
     cohi_wait wait;
     cohi_wait_begin(&wait, world, call, op, team, from);
