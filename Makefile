@@ -1,0 +1,57 @@
+# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR.
+PREFIX ?= /usr/local
+BUILD   = cmake --build $(1) $(if $(JOBS),-j $(JOBS))
+CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),2)
+SOURCES = find include src tools tests examples bench -name '*.[ch]' -print0
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test bench dev clang asan ubsan tsan format format-check install clean help
+
+build: ## the library, the tools and the examples, into build/
+	@scripts/need-packages build
+	@test -f build/build.ninja || cmake --preset release
+	@$(call BUILD,build)
+
+demo: build ## four ranks pass their numbers around a ring
+	build/bin/cohort run -n 4 build/bin/ring
+	@echo "demo: four ranks, one symmetric memory, all done. Next: build/bin/cohort --help"
+
+test: build ## all tests of the release build
+	@$(call CTEST,build)
+
+bench: build ## the benchmark, as fractions of what the machine can do
+	build/bin/cohort bench
+
+dev: ## a debug build with assertions, into build-dev/
+	@scripts/need-packages build
+	@test -f build-$@/build.ninja || cmake --preset $@
+	@$(call BUILD,build-$@)
+
+clang: ## a build with clang, into build-clang/
+	@scripts/need-packages build clang
+	@test -f build-$@/build.ninja || cmake --preset $@
+	@$(call BUILD,build-$@)
+
+asan ubsan tsan: ## a build with that sanitizer, into build-NAME/, and its tests
+	@scripts/need-packages build
+	@test -f build-$@/build.ninja || cmake --preset $@
+	@$(call BUILD,build-$@)
+	@$(call CTEST,build-$@)
+
+format: ## clang-format over the tree
+	@scripts/need-packages format
+	@$(SOURCES) | xargs -0 clang-format -i
+
+format-check: ## fails where clang-format would change something
+	@scripts/need-packages format
+	@$(SOURCES) | xargs -0 clang-format --dry-run --Werror
+
+install: build ## into PREFIX (/usr/local), below DESTDIR when that is set
+	DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+clean: ## removes every build folder
+	rm -rf build build-dev build-clang build-asan build-ubsan build-tsan
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-18s %s\n", $$1, $$2}'
