@@ -1,0 +1,175 @@
+/* bench_job.c - starts the ranks that measure, under the real launcher, and reads their lines. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { ARGUMENTS = 48, PATH_ROOM = 4096 };
+
+/* A command line in the making. */
+struct command {
+    char *arguments[ARGUMENTS];
+    size_t count;
+    char self[PATH_ROOM];
+    char ranks[24];
+    char rounds[24];
+};
+
+/* There is room for all that build_command can add; what is added outlives the command. */
+static void add(struct command *command, const char *argument)
+{
+    if (command->count + 1 < ARGUMENTS)
+        command->arguments[command->count++] = (char *)(uintptr_t)argument;
+}
+
+static int find_self(struct command *command)
+{
+    ssize_t length = readlink("/proc/self/exe", command->self, sizeof command->self - 1);
+    if (length < 0) {
+        fprintf(stderr, "cohort bench: /proc/self/exe cannot be read: %s\n", strerror(errno));
+        return -1;
+    }
+    command->self[length] = '\0';
+    return 0;
+}
+
+static void add_launcher(struct command *command, const cohi_bench_options *options)
+{
+    add(command, command->self);
+    add(command, "run");
+    add(command, "-n");
+    add(command, command->ranks);
+    if (!options->crowded) {
+        add(command, "--bind");
+        add(command, "core");
+    }
+}
+
+static void add_worker(struct command *command, const cohi_bench_options *options)
+{
+    add(command, command->self);
+    add(command, "bench");
+    add(command, options->crowded ? "--worker-crowded" : "--worker");
+    add(command, "-n");
+    add(command, command->ranks);
+    add(command, "--engine");
+    add(command, options->engine);
+    if (options->quick)
+        add(command, "--quick");
+    if (options->rounds) {
+        add(command, "--rounds");
+        add(command, command->rounds);
+    }
+    if (options->size_text) {
+        add(command, "--sizes");
+        add(command, options->size_text);
+    }
+    const cohi_bench_case *row;
+    for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
+        if (options->chosen >> i & 1)
+            add(command, row->name);
+    }
+}
+
+static void build_command(struct command *command, const cohi_bench_options *options)
+{
+    snprintf(command->ranks, sizeof command->ranks, "%" PRIu64, options->ranks);
+    snprintf(command->rounds, sizeof command->rounds, "%" PRIu64, options->rounds);
+    if (strcmp(options->engine, "threads") != 0)
+        add_launcher(command, options);
+    add_worker(command, options);
+    command->arguments[command->count] = NULL;
+}
+
+/* Starts it with its standard output in a pipe; *lines reads from that. 0 or an errno. */
+static int start(struct command *command, pid_t *pid, FILE **lines)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    int error = posix_spawn(pid, command->self, &actions, NULL, command->arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (error) {
+        close(ends[0]);
+        return error;
+    }
+    *lines = fdopen(ends[0], "r");
+    return *lines ? 0 : errno;
+}
+
+/* On a terminal only, and on one line that is written over. */
+static void show_step(const char *step)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%s%s", step, *step ? " ..." : "");
+}
+
+static void take_line(const char *text, json_t *results)
+{
+    json_t *line = json_loads(text, 0, NULL);
+    json_t *result = json_object_get(line, "result");
+    const char *step = json_string_value(json_object_get(line, "step"));
+    if (step)
+        show_step(step);
+    else if (result)
+        json_array_append(results, result);
+    else
+        fputs(text, stderr);
+    json_decref(line);
+}
+
+static void read_lines(FILE *lines, json_t *results)
+{
+    char *text = NULL;
+    size_t room = 0;
+    while (getline(&text, &room, lines) > 0)
+        take_line(text, results);
+    free(text);
+    show_step("");
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return EXIT_FAILURE;
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "cohort bench: the job was ended by signal %d\n", WTERMSIG(status));
+        return 128 + WTERMSIG(status);
+    }
+    return WEXITSTATUS(status);
+}
+
+int cohi_bench_job(const cohi_bench_options *options, json_t *results)
+{
+    struct command command = {.count = 0};
+    pid_t pid;
+    FILE *lines;
+    if (find_self(&command) != 0)
+        return EXIT_FAILURE;
+    build_command(&command, options);
+    int error = start(&command, &pid, &lines);
+    if (error) {
+        fprintf(stderr, "cohort bench: %s could not be started: %s\n", command.self,
+                strerror(error));
+        return EXIT_FAILURE;
+    }
+    read_lines(lines, results);
+    fclose(lines);
+    return wait_for(pid);
+}

@@ -1,0 +1,215 @@
+/* bench_worker.c - the ranks that measure: this process is one of them, or runs all as threads. */
+#include "bench.h"
+
+#include "limit.h"
+
+#include "base/os.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t full_sizes[] = {8,       64,      1 << 10, 8 << 10,  64 << 10, 256 << 10,
+                                      1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20};
+static const uint64_t quick_sizes[] = {8, 1 << 10, 64 << 10, 1 << 20, 16 << 20};
+
+enum { FULL_ROUNDS = 21, QUICK_ROUNDS = 7 };
+
+struct sizes {
+    const uint64_t *at;
+    size_t count;
+};
+
+static struct sizes chosen_sizes(const cohi_bench_options *options)
+{
+    if (options->size_count)
+        return (struct sizes){options->sizes, options->size_count};
+    if (options->quick)
+        return (struct sizes){quick_sizes, sizeof quick_sizes / sizeof *quick_sizes};
+    return (struct sizes){full_sizes, sizeof full_sizes / sizeof *full_sizes};
+}
+
+static uint64_t largest(struct sizes sizes)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < sizes.count; i++)
+        most = sizes.at[i] > most ? sizes.at[i] : most;
+    return most;
+}
+
+/* One line, at once: the parent shows it while the next one is measured. */
+static void emit(const char *key, json_t *value)
+{
+    json_t *line = json_pack("{s:o}", key, value);
+    if (line)
+        json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(line);
+}
+
+static void emit_step(const char *name, int ranks, uint64_t bytes)
+{
+    char size[32] = "";
+    if (bytes)
+        cohi_bench_size_text(bytes, size, sizeof size);
+    emit("step", json_sprintf("%s, %d ranks%s%s", name, ranks, bytes ? ", " : "", size));
+}
+
+/* One measurement, between barriers so that the ranks that only wait do so. */
+static coh_status run_one(cohi_bench_rank *self, const cohi_bench_case *row, uint64_t bytes)
+{
+    cohi_bench_result result = {.benchmark = row->name, .ranks = self->size, .bytes = bytes};
+    if (self->rank == 0)
+        emit_step(row->name, self->size, bytes);
+    coh_status status = coh_barrier(self->world);
+    if (status == COH_OK)
+        status = row->run(self, bytes, &result);
+    if (status == COH_OK)
+        status = coh_barrier(self->world);
+    if (status == COH_OK && self->rank == 0)
+        emit("result", cohi_bench_result_json(&result));
+    return status;
+}
+
+static coh_status run_case(cohi_bench_rank *self, const cohi_bench_case *row, struct sizes sizes)
+{
+    if (!row->sized)
+        return run_one(self, row, 0);
+    coh_status status = COH_OK;
+    for (size_t i = 0; i < sizes.count && status == COH_OK; i++)
+        status = run_one(self, row, sizes.at[i]);
+    return status;
+}
+
+static coh_status run_cases(cohi_bench_rank *self, const cohi_bench_options *options)
+{
+    coh_status status = COH_OK;
+    const cohi_bench_case *row;
+    for (size_t i = 0; (row = cohi_bench_case_at(i)) && status == COH_OK; i++) {
+        if (options->chosen >> i & 1 && self->size >= row->least_ranks)
+            status = run_case(self, row, chosen_sizes(options));
+    }
+    return status;
+}
+
+/* Symmetric memory and private memory, all of it touched so that no page is missing later. */
+static coh_status make_memory(cohi_bench_rank *self, uint64_t bytes)
+{
+    coh_status status = coh_malloc(self->world, bytes, (void **)&self->shared);
+    if (status == COH_OK)
+        status = coh_calloc(self->world, 2, sizeof(cohi_limit_line), (void **)&self->meeting);
+    if (status == COH_OK)
+        status = coh_calloc(self->world, 1, sizeof(cohi_limit_line), (void **)&self->turns);
+    if (status != COH_OK)
+        return status;
+    memset(self->shared, 1, bytes);
+    if (cohi_os_map_private(bytes, cohi_os_page_bytes(), (void **)&self->private) != 0) {
+        fprintf(stderr, "cohort bench: no memory for %llu bytes\n", (unsigned long long)bytes);
+        return COH_NO_MEMORY;
+    }
+    memset(self->private, 2, bytes);
+    return COH_OK;
+}
+
+static coh_status run_rank(coh_world *world, const cohi_bench_options *options)
+{
+    cohi_bench_rank self = {.world = world,
+                            .rank = coh_rank(world),
+                            .size = coh_size(world),
+                            .crowded = options->crowded};
+    self.rounds = options->rounds ? options->rounds : options->quick ? QUICK_ROUNDS : FULL_ROUNDS;
+    uint64_t bytes = largest(chosen_sizes(options));
+    coh_status status = make_memory(&self, bytes);
+    if (status == COH_OK)
+        status = run_cases(&self, options);
+    if (self.private)
+        cohi_os_unmap(self.private, bytes);
+    coh_status left = coh_finalize(world);
+    return status == COH_OK ? left : status;
+}
+
+/* ---- as threads ---- */
+
+struct thread_rank {
+    coh_world *world;
+    const cohi_bench_options *options;
+    int index;
+    pthread_t thread;
+};
+
+/* To the index-th of the cores that the process may use. Where that is refused the figures are only
+ * less steady. */
+static void pin_to_core(int index)
+{
+    cpu_set_t allowed, one;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    int skip = index % CPU_COUNT(&allowed);
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, &allowed) || skip-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+        return;
+    }
+}
+
+/* The first that fails ends the process, since others may be spinning on its line. */
+static void *thread_main(void *arg)
+{
+    struct thread_rank *self = arg;
+    if (!self->options->crowded)
+        pin_to_core(self->index);
+    if (run_rank(self->world, self->options) != COH_OK) {
+        fprintf(stderr, "cohort bench: %s\n", coh_last_error());
+        exit(EXIT_FAILURE);
+    }
+    return NULL;
+}
+
+static coh_status run_threads(const cohi_bench_options *options)
+{
+    static struct thread_rank ranks[COHI_BENCH_RANKS];
+    static coh_world *worlds[COHI_BENCH_RANKS];
+    int count = (int)options->ranks;
+    coh_options how = COH_OPTIONS_INIT;
+    how.engine = options->engine;
+    coh_status status = coh_init_threads(count, &how, worlds);
+    if (status != COH_OK)
+        return status;
+    for (int i = 0; i < count; i++) {
+        ranks[i] = (struct thread_rank){.world = worlds[i], .options = options, .index = i};
+        if (pthread_create(&ranks[i].thread, NULL, thread_main, &ranks[i]) != 0) {
+            fprintf(stderr, "cohort bench: thread %d of %d could not be started\n", i, count);
+            exit(EXIT_FAILURE);
+        }
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(ranks[i].thread, NULL);
+    return COH_OK;
+}
+
+/* ---- as processes ---- */
+
+static coh_status run_process(const cohi_bench_options *options)
+{
+    coh_options how = COH_OPTIONS_INIT;
+    how.engine = options->engine;
+    coh_world *world;
+    coh_status status = coh_init(&how, &world);
+    return status == COH_OK ? run_rank(world, options) : status;
+}
+
+int cohi_bench_worker(const cohi_bench_options *options)
+{
+    int threads = strcmp(options->engine, "threads") == 0;
+    coh_status status = threads ? run_threads(options) : run_process(options);
+    if (status == COH_OK)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "cohort bench: %s\n", coh_last_error());
+    return EXIT_FAILURE;
+}
