@@ -1,0 +1,54 @@
+/* meet.c - a rank for the tests of the tool: meets the others in barriers, and then does what it is
+ * told to. */
+#include <cohort.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MEETINGS = 50 };
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, coh_last_error());
+    return 9;
+}
+
+static int meet(coh_world *world, int times)
+{
+    for (int i = 0; i < times; i++) {
+        if (coh_barrier(world) != COH_OK)
+            return fail("barrier");
+    }
+    return 0;
+}
+
+static int stop_meeting(coh_world *world, const char *how)
+{
+    if (strcmp(how, "global-exit") == 0)
+        return coh_global_exit(world, 17) == COH_OK;
+    if (strcmp(how, "global-exit-0") == 0)
+        return coh_global_exit(world, 0) == COH_OK;
+    if (strcmp(how, "crash") == 0)
+        abort();
+    if (strcmp(how, "hang") == 0)
+        pause();
+    return 0; /* "return": without finalize */
+}
+
+/* meet: all ranks, then finalize. meet HOW: rank 1 does that instead, while the others wait for it.
+ */
+int main(int argc, char **argv)
+{
+    coh_world *world;
+    if (coh_init(NULL, &world) != COH_OK)
+        return fail("init");
+    int status = meet(world, MEETINGS);
+    if (status == 0 && argc > 1 && coh_rank(world) == 1)
+        return stop_meeting(world, argv[1]);
+    if (status == 0)
+        status = meet(world, MEETINGS);
+    if (status != 0)
+        return status;
+    return coh_finalize(world) == COH_OK ? 0 : fail("finalize");
+}

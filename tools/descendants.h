@@ -1,0 +1,22 @@
+/*
+ * descendants.h - the processes below this one.
+ *
+ * Meant for a subreaper: an orphan among its descendants becomes its child, so that who kills all
+ * its children, again and again until it has none, has killed all of them, however they detached
+ * themselves.
+ */
+#ifndef COHI_TOOLS_DESCENDANTS_H
+#define COHI_TOOLS_DESCENDANTS_H
+
+#include <sys/types.h>
+
+/* The children of this process, zombies too; the caller frees *list. How many. */
+int cohi_children_list(pid_t **list);
+
+/* Sends `signal` to the children of this process, except those in spared[count]. To how many. */
+int cohi_children_signal(int signal, const pid_t *spared, int count);
+
+/* Sends `signal` to all descendants of this process, as far as they are there when it looks. */
+void cohi_descendants_signal(int signal);
+
+#endif

@@ -1,0 +1,209 @@
+/* info.c - `cohort info`: collects everything as one JSON value, and prints that or a text of it.
+ */
+#include "info.h"
+
+#include "base/config.h"
+#include "command.h"
+#include "engine/engine.h"
+#include "flags.h"
+#include "json_text.h"
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- collecting ---- */
+
+static json_t *engine_json(const cohi_engine *engine)
+{
+    int available = coh_engine_available(engine->name) == COH_OK;
+    json_t *row = json_pack("{s:s, s:b, s:s}", "name", engine->name, "available", available,
+                            "summary", engine->summary);
+    json_object_set_new(row, "reason", available ? json_null() : cohi_json_text(coh_last_error()));
+    return row;
+}
+
+static json_t *engines_json(void)
+{
+    json_t *list = json_array();
+    for (int i = 0; cohi_engine_at(i); i++)
+        json_array_append_new(list, engine_json(cohi_engine_at(i)));
+    return list;
+}
+
+/* The value as it is in force: an empty variable counts as unset. */
+static json_t *knob_json(const cohi_knob *knob)
+{
+    const char *set = getenv(knob->variable);
+    int from_environment = set && *set;
+    return json_pack("{s:s, s:o, s:s, s:s, s:s}", "name", knob->variable, "value",
+                     cohi_json_text(from_environment ? set : knob->otherwise), "origin",
+                     from_environment ? "environment" : "default", "default", knob->otherwise,
+                     "help", knob->help);
+}
+
+static json_t *knobs_json(void)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; cohi_knob_at(i); i++)
+        json_array_append_new(list, knob_json(cohi_knob_at(i)));
+    return list;
+}
+
+static json_t *problem_json(void)
+{
+    cohi_config config;
+    return cohi_config_load(&config) == COH_OK ? json_null() : cohi_json_text(coh_last_error());
+}
+
+static json_t *collect(void)
+{
+    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", coh_version_string(), "engines",
+                     engines_json(), "settings", knobs_json(), "settings_problem", problem_json(),
+                     "host", cohi_info_host());
+}
+
+/* ---- printing ---- */
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+static void set_cell(cohi_table_row *row, int column, const char *text)
+{
+    snprintf(row->cell[column], COHI_CELL_BYTES, "%s", text);
+}
+
+static int print_engines(const json_t *engines)
+{
+    static const char *const titles[] = {"ENGINE", "AVAILABLE", "SUMMARY"};
+    cohi_table table;
+    if (cohi_table_make(&table, titles, 3, json_array_size(engines)) != 0)
+        return -1;
+    for (size_t i = 0; i < table.count; i++) {
+        const json_t *engine = json_array_get(engines, i);
+        int available = json_is_true(json_object_get(engine, "available"));
+        set_cell(&table.rows[i], 0, text_of(engine, "name"));
+        set_cell(&table.rows[i], 1, available ? "yes" : "no");
+        set_cell(&table.rows[i], 2, text_of(engine, available ? "summary" : "reason"));
+    }
+    cohi_table_print(&table, "  ", stdout);
+    cohi_table_free(&table);
+    return 0;
+}
+
+static int print_knobs(const json_t *knobs)
+{
+    static const char *const titles[] = {"SETTING", "VALUE", "ORIGIN", "MEANING"};
+    static const char *const fields[] = {"name", "value", "origin", "help"};
+    cohi_table table;
+    if (cohi_table_make(&table, titles, 4, json_array_size(knobs)) != 0)
+        return -1;
+    for (size_t i = 0; i < table.count; i++) {
+        for (int column = 0; column < 4; column++)
+            set_cell(&table.rows[i], column, text_of(json_array_get(knobs, i), fields[column]));
+    }
+    cohi_table_print(&table, "  ", stdout);
+    cohi_table_free(&table);
+    return 0;
+}
+
+static int ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* "memory_total_bytes", 16777216 -> "memory total", "16.0 MiB" */
+static void print_fact(const char *name, const json_t *value)
+{
+    char label[64];
+    int is_size = ends_with(name, "_bytes");
+    snprintf(label, sizeof label, "%s", name);
+    if (is_size)
+        label[strlen(label) - strlen("_bytes")] = '\0';
+    for (char *at = label; *at; at++)
+        *at = *at == '_' ? ' ' : *at;
+    double number = (double)json_integer_value(value);
+    if (json_is_string(value))
+        printf("  %-22s %s\n", label, json_string_value(value));
+    else if (json_is_null(value))
+        printf("  %-22s unknown\n", label);
+    else if (!is_size)
+        printf("  %-22s %.0f\n", label, number);
+    else if (number < 0x1p20)
+        printf("  %-22s %.1f KiB\n", label, number / 0x1p10);
+    else if (number < 0x1p30)
+        printf("  %-22s %.1f MiB\n", label, number / 0x1p20);
+    else
+        printf("  %-22s %.1f GiB\n", label, number / 0x1p30);
+}
+
+static int print_text(json_t *info)
+{
+    printf("cohort %s\n\nengines\n", text_of(info, "version"));
+    if (print_engines(json_object_get(info, "engines")) != 0)
+        return 1;
+    printf("\nsettings\n");
+    if (print_knobs(json_object_get(info, "settings")) != 0)
+        return 1;
+    if (*text_of(info, "settings_problem"))
+        printf("\n  problem: %s\n", text_of(info, "settings_problem"));
+    printf("\nhost\n");
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(info, "host"), name, value)
+    {
+        print_fact(name, value);
+    }
+    return 0;
+}
+
+static int print_json(const json_t *info)
+{
+    int failed = json_dumpf(info, stdout, JSON_INDENT(2));
+    putchar('\n');
+    return failed ? 1 : 0;
+}
+
+/* ---- the command ---- */
+
+static int take_json(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    (void)value;
+    *(int *)target = 1;
+    return 0;
+}
+
+static const cohi_flag_row flags[] = {
+    {"json", 0, NULL, "print as JSON", take_json},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const cohi_usage usage = {
+    .command = "cohort info",
+    .synopsis = "[--json]",
+    .summary =
+        "Shows the version, the engines and whether they can be used here, every setting with its\n"
+        "value and where that comes from, and facts of this host.",
+    .flags = flags,
+    .notes = NULL,
+};
+
+int cohi_tool_info(int argc, char **argv)
+{
+    int as_json = 0, status;
+    if (cohi_flags_only(&usage, argc, argv, &as_json, &status) != 0)
+        return status;
+    json_t *info = collect();
+    if (!info) {
+        fprintf(stderr, "cohort info: no memory\n");
+        return 1;
+    }
+    status = as_json ? print_json(info) : print_text(info);
+    json_decref(info);
+    return status;
+}

@@ -1,0 +1,121 @@
+/* main.c - `cohort`: finds the subcommand and calls it. */
+#include "command.h"
+
+#include <cohort.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct command {
+    const char *name;
+    const char *summary;
+    int (*function)(int argc, char **argv);
+};
+
+static int tool_help(int argc, char **argv);
+static int tool_version(int argc, char **argv);
+
+static const struct command commands[] = {
+    {"run", "start a program as the ranks of a job on this host", cohi_tool_run},
+    {"ps", "show the running jobs and what each rank is doing", cohi_tool_ps},
+    {"info", "show version, engines, settings and facts of this host", cohi_tool_info},
+    {"bench", "measure against the limits of this machine", cohi_tool_bench},
+    {"help", "show this, or the help of one command", tool_help},
+    {"version", "print the version", tool_version},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static void print_usage(FILE *stream)
+{
+    fprintf(stream, "usage: cohort COMMAND [FLAGS...]\n\n"
+                    "One symmetric memory for a group of ranks.\n\ncommands:\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
+    fprintf(stream, "\n'cohort COMMAND --help' tells the flags of a command.\n"
+                    "first steps: cohort run -n 4 ./program\n");
+}
+
+static int unknown_command(const char *name)
+{
+    fprintf(stderr, "cohort: there is no command '%s'; there are", name);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", commands[i].name);
+    fputc('\n', stderr);
+    return COHI_EXIT_USAGE;
+}
+
+static int tool_help(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    const struct command *command = find_command(argv[1]);
+    if (!command)
+        return unknown_command(argv[1]);
+    char help[] = "--help";
+    char *arguments[] = {argv[1], help, NULL};
+    return command->function(2, arguments);
+}
+
+static int tool_version(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--help") != 0) {
+        fprintf(stderr, "cohort version: it takes no argument, but was given '%s'\n", argv[1]);
+        return COHI_EXIT_USAGE;
+    }
+    printf("cohort %s\n", coh_version_string());
+    return 0;
+}
+
+/* Where 0, 1 or 2 is closed, the next file opened would take its place and get the output. */
+static void fill_standard_streams(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+/* Output that could not be written is a failure, however well the command did. */
+static int close_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    perror("cohort: cannot write the output");
+    return status ? status : 1;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return COHI_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    const struct command *command = find_command(name);
+    return command ? command->function(argc - 1, argv + 1) : unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    return close_output(dispatch(argc, argv));
+}

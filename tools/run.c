@@ -1,0 +1,336 @@
+#include "run.h"
+
+#include "base/os.h"
+#include "command.h"
+#include "descendants.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Descriptors of the launcher beside three a rank: board, signals, two sinks, and the rank's ends
+ * and a socket pair while it is started. */
+enum { OWN_DESCRIPTORS = 9, RANK_DESCRIPTORS = 3 };
+
+/* How long an interrupted launcher waits for its reader to take the last of the output. */
+#define LAST_OUTPUT_NS COHI_NS_PER_S
+
+static const int watched[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                              SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+
+/* ---- the event loop ---- */
+
+static void shift(uint64_t *deadline, uint64_t by)
+{
+    if (*deadline != UINT64_MAX)
+        *deadline += by;
+}
+
+/* Stops with the ranks; the time until it is continued counts for nothing. */
+static void stop_here(cohi_run *run, int by_kernel)
+{
+    if (!by_kernel)
+        cohi_run_order(run, SIGSTOP);
+    uint64_t stopped = cohi_now_ns();
+    kill(getpid(), SIGSTOP);
+    uint64_t away = cohi_now_ns() - stopped;
+    shift(&run->stage_deadline_ns, away);
+    shift(&run->timeout_at_ns, away);
+    cohi_run_order(run, SIGCONT);
+}
+
+static void take_signals(cohi_run *run)
+{
+    struct signalfd_siginfo info;
+    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int signal = (int)info.ssi_signo, by_kernel = info.ssi_code == SI_KERNEL;
+        if (signal == SIGCHLD)
+            cohi_run_reap(run);
+        else if (signal == SIGTSTP)
+            stop_here(run, by_kernel);
+        else if (signal == SIGCONT)
+            cohi_run_order(run, SIGCONT);
+        else
+            cohi_run_signal(run, signal, by_kernel);
+    }
+}
+
+enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_RANKS = 3 };
+
+static int poll_count(const cohi_run *run)
+{
+    return POLL_RANKS + RANK_DESCRIPTORS * run->size;
+}
+
+static struct pollfd interest(int fd, short events, int wanted)
+{
+    return (struct pollfd){.fd = wanted ? fd : -1, .events = events};
+}
+
+static void fill_polls(cohi_run *run)
+{
+    run->polls[POLL_SIGNALS] = interest(run->signals, POLLIN, 1);
+    for (int i = 0; i < 2; i++) {
+        const cohi_sink *sink = &run->output.sinks[i];
+        run->polls[POLL_SINKS + i] =
+            interest(sink->fd, POLLOUT, !sink->error && cohi_sink_pending(sink) > 0);
+    }
+    for (int rank = 0; rank < run->size; rank++) {
+        struct pollfd *polls = &run->polls[POLL_RANKS + RANK_DESCRIPTORS * rank];
+        const cohi_source *sources = &run->output.sources[2 * rank];
+        polls[0] = interest(run->ranks[rank].control, POLLIN, 1);
+        polls[1] = interest(sources[0].fd, POLLIN, cohi_source_wants(&sources[0]));
+        polls[2] = interest(sources[1].fd, POLLIN, cohi_source_wants(&sources[1]));
+    }
+}
+
+static int poll_timeout_ms(uint64_t deadline)
+{
+    uint64_t now = cohi_now_ns();
+    if (deadline == UINT64_MAX)
+        return -1;
+    if (deadline <= now)
+        return 0;
+    uint64_t left = (deadline - now) / COHI_NS_PER_MS + 1;
+    return left > 60000 ? 60000 : (int)left;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Waits on the first `count` of the polls. */
+static void wait_for_events(cohi_run *run, int count)
+{
+    uint64_t deadline = cohi_output_deadline(&run->output);
+    deadline = earlier(deadline, earlier(run->stage_deadline_ns, run->timeout_at_ns));
+    fill_polls(run);
+    if (poll(run->polls, (nfds_t)count, poll_timeout_ms(deadline)) <= 0)
+        memset(run->polls, 0, (size_t)count * sizeof *run->polls);
+}
+
+static void take_events(cohi_run *run)
+{
+    for (int rank = 0; rank < run->size; rank++) {
+        const struct pollfd *polls = &run->polls[POLL_RANKS + RANK_DESCRIPTORS * rank];
+        cohi_source *sources = &run->output.sources[2 * rank];
+        if (polls[0].revents)
+            cohi_run_notices(run, rank);
+        if (polls[1].revents)
+            cohi_source_read(&run->output, &sources[0]);
+        if (polls[2].revents)
+            cohi_source_read(&run->output, &sources[1]);
+    }
+    if (run->polls[POLL_SIGNALS].revents)
+        take_signals(run);
+}
+
+static void turn(cohi_run *run)
+{
+    uint64_t now = cohi_now_ns();
+    cohi_output_tick(&run->output, now);
+    if (run->output.sinks[0].error)
+        cohi_run_end(run, COHI_WHY_OUTPUT, run->output.sinks[0].error);
+    cohi_run_advance(run, now);
+    wait_for_events(run, poll_count(run));
+    take_events(run);
+    cohi_run_judge(run);
+}
+
+static int output_pending(const cohi_run *run)
+{
+    const cohi_sink *sinks = run->output.sinks;
+    return cohi_sink_pending(&sinks[0]) > 0 || cohi_sink_pending(&sinks[1]) > 0;
+}
+
+/* All ranks are gone; a slow reader may take its time, unless the user has lost patience. */
+static void write_last_output(cohi_run *run)
+{
+    run->timeout_at_ns = UINT64_MAX;
+    run->stage_deadline_ns =
+        run->why == COHI_WHY_SIGNAL ? cohi_now_ns() + LAST_OUTPUT_NS : UINT64_MAX;
+    for (;;) {
+        cohi_output_tick(&run->output, cohi_now_ns());
+        if (!output_pending(run) || cohi_now_ns() >= run->stage_deadline_ns)
+            return;
+        wait_for_events(run, POLL_RANKS);
+        struct signalfd_siginfo info;
+        while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+            if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
+                return;
+        }
+    }
+}
+
+/* ---- setting up ---- */
+
+/* What was open before belongs to the user and goes on to the ranks. */
+static int list_inherited(int **fds)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0, room = 16;
+    *fds = malloc((size_t)room * sizeof **fds);
+    for (struct dirent *entry; *fds && folder && (entry = readdir(folder));) {
+        int fd = atoi(entry->d_name);
+        if (!isdigit((unsigned char)entry->d_name[0]) || fd == dirfd(folder))
+            continue;
+        if (count == room) {
+            room *= 2;
+            int *longer = realloc(*fds, (size_t)room * sizeof **fds);
+            if (!longer)
+                break;
+            *fds = longer;
+        }
+        (*fds)[count++] = fd;
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* The launcher raises its own soft limit where it must; the ranks get it back as it was. */
+static int raise_descriptor_limit(cohi_run *run)
+{
+    struct rlimit *limit = &run->charge.files;
+    rlim_t need =
+        (rlim_t)(run->charge.inherited_count + OWN_DESCRIPTORS + RANK_DESCRIPTORS * run->size);
+    if (getrlimit(RLIMIT_NOFILE, limit) != 0 || limit->rlim_cur >= need)
+        return 0;
+    struct rlimit raised = {.rlim_cur = need, .rlim_max = limit->rlim_max};
+    if (limit->rlim_max >= need && setrlimit(RLIMIT_NOFILE, &raised) == 0)
+        return 0;
+    fprintf(stderr,
+            "cohort run: -n %d needs %llu descriptors, but the limit is %llu (see ulimit -n -H)\n",
+            run->size, (unsigned long long)need, (unsigned long long)limit->rlim_max);
+    return -1;
+}
+
+/* A signal that was ignored from the start, as nohup and background shells have it, stays so. */
+static int watch_signals(cohi_run *run)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL}, now;
+    sigaction(SIGPIPE, &ignore, &run->charge.on_pipe);
+    sigaction(SIGCHLD, &normal, &run->charge.on_child);
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+        if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, watched[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, &run->charge.mask);
+    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (run->signals >= 0)
+        return 0;
+    perror("cohort run: cannot watch for signals");
+    return -1;
+}
+
+static int allocate(cohi_run *run)
+{
+    run->ranks = calloc((size_t)run->size, sizeof *run->ranks);
+    run->polls = calloc((size_t)poll_count(run), sizeof *run->polls);
+    run->charge.snapshot = cohi_snapshot_make(run->size);
+    if (!run->ranks || !run->polls || !run->charge.snapshot
+        || cohi_output_open(&run->output, run->size, run->options.tag_output) != 0) {
+        fprintf(stderr, "cohort run: no memory for %d ranks\n", run->size);
+        return -1;
+    }
+    for (int rank = 0; rank < run->size; rank++)
+        run->ranks[rank].control = -1;
+    return 0;
+}
+
+static int make_job(cohi_run *run)
+{
+    if (coh_unique_id_create(&run->id) == COH_OK
+        && cohi_board_create(run->size, getpid(), run->options.command[0], &run->board) == COH_OK)
+        return 0;
+    fprintf(stderr, "cohort run: %s\n", coh_last_error());
+    return -1;
+}
+
+static void describe_charge(cohi_run *run)
+{
+    run->charge.size = run->size;
+    run->charge.command = run->options.command;
+    run->charge.environment = run->options.environment;
+    run->charge.bind_core = run->options.bind_core;
+    run->charge.board = &run->board;
+    run->charge.group = getpgrp();
+    run->charge.inherited = run->inherited;
+}
+
+static int set_up(cohi_run *run)
+{
+    run->charge.inherited_count = list_inherited(&run->inherited);
+    run->children_before_count = cohi_children_list(&run->children_before);
+    if (raise_descriptor_limit(run) != 0 || watch_signals(run) != 0 || allocate(run) != 0
+        || make_job(run) != 0)
+        return -1;
+    describe_charge(run);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return 0;
+}
+
+static void tear_down(cohi_run *run)
+{
+    for (int rank = 0; run->ranks && rank < run->size; rank++)
+        cohi_os_close(run->ranks[rank].control);
+    cohi_output_close(&run->output);
+    cohi_snapshot_free(run->charge.snapshot, run->size);
+    cohi_board_close(&run->board);
+    cohi_os_close(run->signals);
+    cohi_run_options_free(&run->options);
+    free(run->children_before);
+    free(run->inherited);
+    free(run->polls);
+    free(run->ranks);
+}
+
+static int run_job(cohi_run *run)
+{
+    if (run->options.timeout_ns)
+        run->timeout_at_ns = cohi_now_ns() + run->options.timeout_ns;
+    if (cohi_run_start(run) != 0) {
+        cohi_run_say(run, "%s", coh_last_error());
+        cohi_run_end(run, COHI_WHY_NO_START, errno);
+    }
+    while (run->alive > 0 && run->stage != COHI_STAGE_GONE)
+        turn(run);
+    cohi_run_sweep(run);
+    cohi_run_judge(run);
+    cohi_output_drain(&run->output);
+    int status = cohi_run_report(run);
+    write_last_output(run);
+    if (status != 0 || !run->output.sinks[0].error)
+        return status;
+    run->why = COHI_WHY_OUTPUT;
+    run->why_value = run->output.sinks[0].error;
+    status = cohi_run_report(run);
+    write_last_output(run);
+    return status;
+}
+
+int cohi_tool_run(int argc, char **argv)
+{
+    int status;
+    cohi_run run = {.signals = -1,
+                    .first = -1,
+                    .board = {.fd = -1},
+                    .stage_deadline_ns = UINT64_MAX,
+                    .timeout_at_ns = UINT64_MAX,
+                    .ended_by_us_ns = UINT64_MAX};
+    if (cohi_run_parse(argc, argv, &run.options, &status) != 0)
+        return status;
+    run.size = run.options.ranks;
+    status = set_up(&run) == 0 ? run_job(&run) : 1;
+    tear_down(&run);
+    return status;
+}

@@ -1,0 +1,149 @@
+/*
+ * run.h - `cohort run`, the launcher: its parts and what they share.
+ *
+ *   run_options.c  the command line
+ *   run_ranks.c    starting the ranks, what their supervisors tell, orders to them
+ *   run_stage.c    from running to ended: why, and in which steps
+ *   run.c          the event loop
+ *   run_report.c   the sentence and the table when a job failed, and the exit status
+ */
+#ifndef COHI_TOOLS_RUN_H
+#define COHI_TOOLS_RUN_H
+
+#include "flags.h"
+#include "run_output.h"
+#include "supervise.h"
+
+#include <cohort.h>
+#include <poll.h>
+
+enum { COHI_RUN_RANKS_MAX = 4096, COHI_RUN_ENV_MAX = 256 };
+
+typedef struct cohi_run_options {
+    int ranks;
+    const char *engine; /* NULL: not given */
+    const char *heap;
+    char *environment[COHI_RUN_ENV_MAX + 3]; /* --env, then --engine and --heap, then NULL */
+    int environment_count;
+    int environment_given; /* those of --env, which are argv's */
+    int tag_output;
+    uint64_t timeout_ns; /* 0: none */
+    uint64_t grace_ns;
+    int bind_core;
+    int keep_going;
+    char **command;
+} cohi_run_options;
+
+typedef struct cohi_run_rank {
+    pid_t supervisor; /* 0: not started, or reaped */
+    pid_t pid;
+    int control; /* socket to the supervisor, or -1 */
+    int ended;
+    int wait_status;
+    uint64_t ended_ns;
+    int judged;      /* cohi_run_judge has looked at its end */
+    int by_launcher; /* it ended because the launcher ended it */
+    int orphaned;    /* its supervisor was killed */
+} cohi_run_rank;
+
+/* Why the job is ending. The first reason stands. */
+typedef enum cohi_run_why {
+    COHI_WHY_NONE = 0,
+    COHI_WHY_FAILED,      /* a rank failed */
+    COHI_WHY_GLOBAL_EXIT, /* a rank called coh_global_exit */
+    COHI_WHY_NO_START,    /* the program, or a process for it, could not be started */
+    COHI_WHY_TIMEOUT,
+    COHI_WHY_SIGNAL, /* the launcher was told to stop */
+    COHI_WHY_OUTPUT  /* the launcher's output cannot be written any more */
+} cohi_run_why;
+
+/* How far the ending has come. */
+typedef enum cohi_run_stage {
+    COHI_STAGE_RUN = 0,
+    COHI_STAGE_GRACE,   /* the ranks may end by themselves */
+    COHI_STAGE_ASKED,   /* they were sent the user's signal */
+    COHI_STAGE_TERM,    /* they were sent SIGTERM */
+    COHI_STAGE_KILL,    /* the supervisors were told to kill everything */
+    COHI_STAGE_ABANDON, /* the supervisors were killed too */
+    COHI_STAGE_GONE     /* what is left cannot be killed */
+} cohi_run_stage;
+
+typedef struct cohi_run {
+    cohi_run_options options;
+    cohi_charge charge; /* what is the same for all ranks */
+    coh_unique_id id;
+    cohi_board board;
+    cohi_output output;
+    cohi_run_rank *ranks;
+    int size;
+    int alive;              /* supervisors not reaped */
+    int signals;            /* signalfd */
+    int *inherited;         /* descriptors from before */
+    pid_t *children_before; /* that the launcher had when it began */
+    int children_before_count;
+    struct pollfd *polls;
+
+    cohi_run_why why;
+    int why_value; /* signal, errno or exit code */
+    int first;     /* the rank that failed first, or -1 */
+    cohi_run_stage stage;
+    uint64_t stage_deadline_ns; /* UINT64_MAX: none */
+    uint64_t timeout_at_ns;     /* of --timeout; UINT64_MAX: none */
+    uint64_t ended_by_us_ns;    /* when the ranks were first told to end; UINT64_MAX: not yet */
+} cohi_run;
+
+/* ---- run_options.c ---- */
+
+extern const cohi_usage cohi_run_usage;
+
+/* 0 to go on; else *status is what to exit with. */
+int cohi_run_parse(int argc, char **argv, cohi_run_options *options, int *status);
+void cohi_run_options_free(cohi_run_options *options);
+
+/* ---- run_ranks.c ---- */
+
+/* Starts all ranks. 0, or -1 with the reason in coh_last_error(); those that were started go on. */
+int cohi_run_start(cohi_run *run);
+
+/* Reads what rank's supervisor has told. */
+void cohi_run_notices(cohi_run *run, int rank);
+
+/* Reaps supervisors, and kills and reaps the orphans of those that were killed. */
+void cohi_run_reap(cohi_run *run);
+
+/* Kills and reaps what is left below the launcher when the last supervisor is gone. */
+void cohi_run_sweep(cohi_run *run);
+
+/* Sends an order (supervise.h) to all supervisors. */
+void cohi_run_order(const cohi_run *run, int order);
+
+/* ---- run_stage.c ---- */
+
+/* Looks at the ranks that have ended since the last time, and decides whether the job has failed.
+ */
+void cohi_run_judge(cohi_run *run);
+
+/* Whether the rank ended by itself, and not well. */
+int cohi_run_failed(const cohi_run *run, int rank);
+
+/* The same, for a rank that ended with status 0 without having finalized. */
+int cohi_run_unfinished(const cohi_run *run, int rank);
+
+/* Begins to end the job for `why`, unless it already is ending. */
+void cohi_run_end(cohi_run *run, cohi_run_why why, int value);
+
+/* A signal from the user. */
+void cohi_run_signal(cohi_run *run, int signal, int by_kernel);
+
+/* Goes on to the next stage when the time of this one is over. */
+void cohi_run_advance(cohi_run *run, uint64_t now);
+
+/* ---- run_report.c ---- */
+
+/* Tells how the job ended, where it did not end well. Returns the exit status. */
+int cohi_run_report(cohi_run *run);
+
+/* One line on standard error, after "cohort run: ". */
+void cohi_run_say(cohi_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,56 @@
+#include "snapshot.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+static size_t snapshot_bytes(int size)
+{
+    return sizeof(cohi_snapshot) + (size_t)size * sizeof(cohi_snapshot_row);
+}
+
+cohi_snapshot *cohi_snapshot_make(int size)
+{
+    void *memory =
+        mmap(NULL, snapshot_bytes(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void cohi_snapshot_free(cohi_snapshot *snapshot, int size)
+{
+    if (snapshot)
+        munmap(snapshot, snapshot_bytes(size));
+}
+
+static void take_operation(cohi_slot *slot, uint64_t now, cohi_snapshot_row *row)
+{
+    unsigned op = atomic_load(&slot->op), phase = atomic_load(&slot->phase);
+    uint64_t sequence = atomic_load(&slot->sequence), since = atomic_load(&slot->since_ns);
+    row->waiting_ns = since && now > since ? now - since : 0;
+    if (phase == COHI_PHASE_ABSENT)
+        snprintf(row->operation, sizeof row->operation, "has not called init");
+    else if (phase == COHI_PHASE_LEFT)
+        snprintf(row->operation, sizeof row->operation, "finalized");
+    else if (op == COHI_OP_NONE || sequence == 0)
+        snprintf(row->operation, sizeof row->operation, "%s", cohi_opcode_name(op));
+    else
+        snprintf(row->operation, sizeof row->operation, "%s #%llu", cohi_opcode_name(op),
+                 (unsigned long long)sequence);
+}
+
+/* The operations of all ranks first: they are what changes soon. */
+void cohi_snapshot_take(cohi_snapshot *snapshot, const cohi_board *board, int again)
+{
+    int size = (int)board->head->size;
+    uint64_t now = cohi_now_ns();
+    if (atomic_exchange(&snapshot->taken, 1) && !again)
+        return;
+    for (int rank = 0; rank < size; rank++)
+        take_operation(cohi_board_slot(board, rank), now, &snapshot->rows[rank]);
+    for (int rank = 0; rank < size; rank++) {
+        char phrase[96];
+        const char *state = cohi_slot_describe(cohi_board_slot(board, rank), phrase, sizeof phrase);
+        snprintf(snapshot->rows[rank].state, sizeof snapshot->rows[rank].state, "%s", state);
+    }
+}

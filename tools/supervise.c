@@ -1,0 +1,209 @@
+#include "supervise.h"
+
+#include "base/clock.h"
+#include "descendants.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long to wait for killed children before looking again, ms. A process in an uninterruptible
+ * sleep may take its time. */
+enum { SWEEP_PAUSE_MS = 20 };
+
+struct supervisor {
+    const cohi_charge *charge;
+    int children; /* signalfd of SIGCHLD */
+    pid_t rank;   /* 0 when it has been reaped */
+};
+
+void cohi_notice_send(int control, cohi_notice_kind kind, int value)
+{
+    cohi_notice notice = {.kind = (int32_t)kind, .value = value, .at_ns = cohi_now_ns()};
+    ssize_t sent;
+    do {
+        sent = send(control, &notice, sizeof notice, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+void cohi_keep_only(int *keep, int count)
+{
+    qsort(keep, (size_t)count, sizeof *keep, ascending);
+    unsigned next = 0;
+    for (int i = 0; i < count; i++) {
+        if (keep[i] > (int)next)
+            close_range(next, (unsigned)keep[i] - 1, 0);
+        next = (unsigned)keep[i] + 1;
+    }
+    close_range(next, ~0U, 0);
+}
+
+/* The launcher's descriptors must not be held here: their closing is how its end is noticed. */
+static void keep_for_rank(const cohi_charge *charge)
+{
+    const int own[] = {charge->control, charge->output, charge->error, charge->job_fd};
+    int count = charge->inherited_count, owned = sizeof own / sizeof *own;
+    int *keep = calloc((size_t)(count + owned), sizeof *keep);
+    if (!keep)
+        _exit(1);
+    for (int i = 0; i < count; i++)
+        keep[i] = charge->inherited[i];
+    for (int i = 0; i < owned; i++)
+        keep[count + i] = own[i];
+    cohi_keep_only(keep, count + owned);
+    free(keep);
+}
+
+/* ---- the end of the rank ---- */
+
+static int finished(cohi_slot *slot)
+{
+    unsigned phase = atomic_load(&slot->phase);
+    return phase == COHI_PHASE_LEFT || phase == COHI_PHASE_ABSENT;
+}
+
+/* The board first: who is woken by the bell reads it. */
+static void publish_end(const struct supervisor *self, int wait_status)
+{
+    const cohi_board *board = self->charge->board;
+    cohi_slot *slot = cohi_board_slot(board, self->charge->rank);
+    if (wait_status != 0 || !finished(slot))
+        cohi_snapshot_take(self->charge->snapshot, board, 0);
+    atomic_store(&slot->end, COHI_ENDED | (uint32_t)wait_status);
+    for (int rank = 0; rank < self->charge->size; rank++)
+        cohi_slot_ring(cohi_board_slot(board, rank));
+    cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status);
+}
+
+/* Reaps what has ended. 0 when no child is left. */
+static int reap(struct supervisor *self)
+{
+    for (;;) {
+        int wait_status;
+        pid_t pid = waitpid(-1, &wait_status, WNOHANG);
+        if (pid == 0)
+            return 1;
+        if (pid < 0 && errno == ECHILD)
+            return 0;
+        if (pid > 0 && pid == self->rank) {
+            self->rank = 0;
+            publish_end(self, wait_status);
+        }
+    }
+}
+
+static void pause_for_children(const struct supervisor *self)
+{
+    struct signalfd_siginfo ended;
+    struct pollfd look = {.fd = self->children, .events = POLLIN};
+    if (poll(&look, 1, SWEEP_PAUSE_MS) > 0)
+        (void)!read(self->children, &ended, sizeof ended);
+}
+
+static _Noreturn void take_down(struct supervisor *self)
+{
+    while (reap(self)) {
+        cohi_children_signal(SIGKILL, NULL, 0);
+        pause_for_children(self);
+    }
+    _exit(0);
+}
+
+/* ---- orders ---- */
+
+static void carry_out(const struct supervisor *self, int order)
+{
+    if (order == SIGSTOP || order == SIGCONT)
+        cohi_descendants_signal(order);
+    else if (self->rank > 0)
+        kill(self->rank, order);
+}
+
+/* The end of the stream is the end of the launcher. */
+static void take_order(struct supervisor *self)
+{
+    int32_t order;
+    ssize_t got = recv(self->charge->control, &order, sizeof order, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got < (ssize_t)sizeof order || order == COHI_ORDER_END)
+        take_down(self);
+    carry_out(self, order);
+}
+
+static void note_children(struct supervisor *self)
+{
+    struct signalfd_siginfo ended;
+    (void)!read(self->children, &ended, sizeof ended);
+    reap(self);
+    if (self->rank == 0)
+        take_down(self);
+}
+
+static _Noreturn void watch(struct supervisor *self)
+{
+    for (;;) {
+        struct pollfd look[] = {{.fd = self->children, .events = POLLIN},
+                                {.fd = self->charge->control, .events = POLLIN}};
+        if (poll(look, 2, -1) < 0 && errno != EINTR)
+            take_down(self);
+        if (look[0].revents)
+            note_children(self);
+        if (look[1].revents)
+            take_order(self);
+    }
+}
+
+/* ---- the beginning ---- */
+
+static int block_signals(void)
+{
+    sigset_t all, child;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static pid_t start_rank(const cohi_charge *charge)
+{
+    pid_t self = getpid(), rank = fork();
+    if (rank == 0)
+        cohi_rank_exec(charge, self);
+    if (rank < 0)
+        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno);
+    else
+        cohi_notice_send(charge->control, COHI_NOTICE_STARTED, rank);
+    return rank;
+}
+
+void cohi_supervise(const cohi_charge *charge)
+{
+    struct supervisor self = {.charge = charge};
+    keep_for_rank(charge);
+    setpgid(0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    self.children = block_signals();
+    if (self.children < 0) {
+        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno);
+        _exit(1);
+    }
+    self.rank = start_rank(charge);
+    if (self.rank < 0)
+        _exit(1);
+    int keep[] = {charge->control, self.children};
+    cohi_keep_only(keep, 2);
+    watch(&self);
+}

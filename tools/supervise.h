@@ -1,0 +1,68 @@
+/*
+ * supervise.h - the process between the launcher and one rank.
+ *
+ * It starts the rank, tells the board and the launcher how the rank ended, and takes all of the
+ * rank's descendants down when the rank has ended, when the launcher orders it, and when the
+ * launcher is gone. It is in a process group of its own, so that a signal to the job's group (a
+ * terminal's, or SIGKILL) leaves it to do that.
+ */
+#ifndef COHI_TOOLS_SUPERVISE_H
+#define COHI_TOOLS_SUPERVISE_H
+
+#include "bootstrap/board.h"
+#include "snapshot.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* How a rank is to be started. The launcher's own state is restored from here before exec. */
+typedef struct cohi_charge {
+    int rank;
+    int size;
+    char **command;            /* argv of the program, NULL-terminated */
+    char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
+    int bind_core;             /* not 0: one core a rank */
+    const cohi_board *board;   /* mapped before the fork */
+    cohi_snapshot *snapshot;   /* so is this */
+    int control;               /* the supervisor's end of the socket to the launcher */
+    int output, error, job_fd; /* for the rank */
+    const int *inherited;      /* descriptors that the launcher itself was started with */
+    int inherited_count;
+    pid_t group;   /* the launcher's process group */
+    sigset_t mask; /* as the launcher was started with */
+    struct sigaction on_pipe, on_child;
+    struct rlimit files;
+} cohi_charge;
+
+/* From the supervisor (or the rank before exec) to the launcher. */
+typedef enum cohi_notice_kind {
+    COHI_NOTICE_STARTED = 1, /* value: the rank's pid */
+    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec */
+    COHI_NOTICE_NO_FORK = 3, /* value: the errno of fork */
+    COHI_NOTICE_ENDED = 4    /* value: its wait status */
+} cohi_notice_kind;
+
+typedef struct cohi_notice {
+    int32_t kind;
+    int32_t value;
+    uint64_t at_ns;
+} cohi_notice;
+
+/* From the launcher to the supervisor: a signal for the rank (SIGSTOP and SIGCONT: for all its
+ * descendants), or this, to take everything down at once. */
+enum { COHI_ORDER_END = 0 };
+
+void cohi_notice_send(int control, cohi_notice_kind kind, int value);
+
+/* Closes all descriptors but the `count` in keep[], which it sorts. */
+void cohi_keep_only(int *keep, int count);
+
+/* The life of the supervisor. */
+_Noreturn void cohi_supervise(const cohi_charge *charge);
+
+/* The rank's process from fork to exec; rank_exec.c. */
+_Noreturn void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor);
+
+#endif
