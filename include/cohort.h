@@ -193,8 +193,9 @@ COH_API coh_status coh_engine_available(const char *engine);
 
 /*
  * Leaves the job: completes what this rank issued, waits for the others, frees everything.
- * Collective. All resources are freed whatever it returns; COH_PEER_LOST and the like say only
- * that the others could not be waited for. Doing it again, or to NULL, is COH_OK and does nothing.
+ * Collective. All resources are freed, also when it returns COH_PEER_LOST, COH_STALLED or
+ * COH_MISMATCH, which say only that the others could not be waited for; COH_BUSY, COH_WRONG_THREAD and
+ * COH_FORKED refuse the call and free nothing. Doing it again, or to NULL, is COH_OK and does nothing.
  * No other thread may be inside a call on the world.
  */
 COH_API coh_status coh_finalize(coh_world *world);

@@ -22,7 +22,7 @@ typedef enum cohi_knob_type {
 /* X(field of cohi_config, type, variable, default, help) */
 #define COHI_KNOB_TABLE(X)                                                                     \
     X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                          \
-      "engine that connects the ranks: any, threads, shm, sim")                                \
+      "engine that connects the ranks: any, shm, threads, sim, sim:channel")                   \
     X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                             \
       "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "  \
       "address space allows")                                                                  \
@@ -43,10 +43,10 @@ typedef enum cohi_knob_type {
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                             \
       "how often to look before yielding the core; auto: more where each rank has a core")     \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                   \
-      "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (see cohort-sim)") \
+      "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (docs/sim.md)")    \
     X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                               \
       "break this job on purpose: ACTION@OPERATION[:NTH][,rank=R]; actions kill, stop, exit, " \
-      "crash, fail")                                                                           \
+      "crash, fail (at commit only)")                                                          \
     X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")       \
     X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")  \
     X(job_fd, COHI_KNOB_TEXT, "COHORT_JOB_FD", "",                                             \

@@ -2,9 +2,12 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "bootstrap/unique_id.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -217,7 +220,7 @@ static coh_status open_board(int board_fd, int rank, cohi_board *board)
     return status;
 }
 
-coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
+static coh_status accept_first(const cohi_config *config, cohi_launch *launch)
 {
     int rank, size, fd, board_fd = -1;
     struct message message;
@@ -239,5 +242,35 @@ coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
     status = open_board(board_fd, rank, &board);
     if (status == COH_OK)
         *launch = (cohi_launch){.id = message.id, .rank = rank, .size = size, .board = board};
+    return status;
+}
+
+/* What this process was told, for joining again after it finalized, or a second time beside. */
+static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct told {
+    pid_t process; /* that was told; a forked child was not */
+    coh_unique_id id;
+    int rank;
+    int size;
+    uint32_t joins;
+} told;
+
+/* The launcher's board serves the first job alone; rank 0 makes one for each of the others. */
+static coh_status accept_again(cohi_launch *launch)
+{
+    *launch = (cohi_launch){.rank = told.rank, .size = told.size, .board = {.fd = -1}};
+    return cohi_unique_id_derive(&told.id, told.joins, &launch->id);
+}
+
+coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
+{
+    pthread_mutex_lock(&told_lock);
+    bool again = told.process == getpid();
+    coh_status status = again ? accept_again(launch) : accept_first(config, launch);
+    if (status == COH_OK && !again)
+        told = (struct told){getpid(), launch->id, launch->rank, launch->size, 0};
+    if (status == COH_OK)
+        told.joins++;
+    pthread_mutex_unlock(&told_lock);
     return status;
 }

@@ -4,7 +4,8 @@
  * One inherited descriptor (COHORT_JOB_FD), a local socket in which one message already waits: the job's
  * unique id, this process's rank, the size, and, for rank 0, the board beside it. The id is a secret, so
  * it travels neither in the environment nor in an argument list. The first process that reads it is the
- * rank; a second one finds nothing there and is told so.
+ * rank, and may join again, each time by an id derived from the first; another one finds nothing
+ * there and is told so.
  */
 #ifndef COHI_BOOTSTRAP_LAUNCH_H
 #define COHI_BOOTSTRAP_LAUNCH_H

@@ -48,6 +48,21 @@ coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout)
     return COH_OK;
 }
 
+coh_status cohi_unique_id_derive(const coh_unique_id *id, uint32_t nth, coh_unique_id *derived)
+{
+    cohi_id_layout layout;
+    coh_status status = cohi_unique_id_read(id, &layout);
+    if (status != COH_OK)
+        return status;
+    uint32_t part;
+    memcpy(&part, layout.name, sizeof part);
+    part += nth;
+    memcpy(layout.name, &part, sizeof part);
+    layout.check = check_of(&layout);
+    memcpy(derived->bytes, &layout, sizeof layout);
+    return COH_OK;
+}
+
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES])
 {
     int used = snprintf(name, COHI_SOCKET_NAME_BYTES, "cohort-");

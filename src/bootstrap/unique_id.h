@@ -26,4 +26,8 @@ coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
 /* The abstract socket name at which rank 0 of the job listens. */
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES]);
 
+/* The id of the n-th job after that of `id`, for ranks that finalize and join again: all of them
+ * derive the same. */
+coh_status cohi_unique_id_derive(const coh_unique_id *id, uint32_t nth, coh_unique_id *derived);
+
 #endif

@@ -26,10 +26,15 @@ static coh_status send_records(coh_world *world, const char *call, const cohi_re
     return quiet_control(world, call, (cohi_opcode)mine->op);
 }
 
+/* Operation and epoch are one word, which comes last. A slot that was never written has no
+ * operation, and looks like epoch 0 otherwise. */
 static bool has_record(coh_world *world, int rank, uint32_t epoch)
 {
     const cohi_record *record = cohi_slot_record(world->slot, world->size, epoch, rank);
-    return __atomic_load_n(&record->epoch, __ATOMIC_ACQUIRE) == epoch;
+    uint64_t word = __atomic_load_n((const uint64_t *)(const void *)record, __ATOMIC_ACQUIRE);
+    cohi_record head;
+    memcpy(&head, &word, sizeof word);
+    return head.op != COHI_OP_NONE && head.epoch == epoch;
 }
 
 /* After the meeting the records are there, except that a channel may still be carrying some. */
