@@ -91,6 +91,7 @@ static void put_piece(cohi_fabric *fabric, cohi_event *event)
     cohi_fabric_ring(fabric->endpoints[flight->target]);
 }
 
+/* Only within one's own memory can the two overlap. */
 static void get_piece(cohi_fabric *fabric, cohi_event *event)
 {
     cohi_flight *flight = event->flight;
@@ -99,8 +100,10 @@ static void get_piece(cohi_fabric *fabric, cohi_event *event)
         return;
     if (event->bytes == flight->bytes && cohi_word_whole(there, event->bytes))
         cohi_word_load(there, flight->to, event->bytes);
-    else
+    else if (flight->source == flight->target)
         memmove(flight->to + event->at, there, event->bytes);
+    else
+        cohi_word_read(flight->to + event->at, there, event->bytes);
 }
 
 static void change_word(cohi_fabric *fabric, cohi_flight *flight, uint64_t offset)

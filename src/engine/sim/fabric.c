@@ -245,10 +245,10 @@ static void end_fabric(cohi_fabric *fabric)
     cohi_log(COH_LOG_INFO, "sim: seed %llu: %llu steps, trace %016llx",
              (unsigned long long)fabric->script.seed, (unsigned long long)fabric->step,
              (unsigned long long)fabric->trace);
-    if (fabric->left_alone > 0)
+    if (fabric->left_alone > 0 && fabric->thread_count > 1)
         cohi_log(COH_LOG_INFO,
-                 "sim: %u times a thread was not waited for after %llu ms outside of Cohort: the "
-                 "seed alone may not replay this run; patience=MS waits longer",
+                 "sim: %u times a thread that stayed outside of Cohort for %llu ms was not waited "
+                 "for: the seed alone may not replay this run; patience=MS waits longer",
                  fabric->left_alone,
                  (unsigned long long)(fabric->script.patience_ns / UINT64_C(1000000)));
     free_fabric(fabric);

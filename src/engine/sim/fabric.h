@@ -150,8 +150,10 @@ typedef struct cohi_sim_thread {
     uint64_t since_ns; /* when it went on */
     uint64_t until_ns;
     uint64_t parked_step;
-    uint64_t parked; /* serial number: who has waited longest */
-    uint64_t seen;   /* the rank's arrivals when it last went out */
+    uint64_t parked;    /* serial number: who has waited longest */
+    uint64_t seen;      /* the rank's arrivals when it last went out */
+    uint64_t seen_idle; /* the same for idle: who polls, then idles without a look between, must not
+                         * sleep over what the poll brought */
     pthread_cond_t turn;
 } cohi_sim_thread;
 
@@ -174,6 +176,7 @@ struct cohi_fabric {
 
     cohi_dice dice; /* who goes on */
     cohi_sim_thread *threads;
+    int thread_count;
     uint64_t parks;
     uint64_t first_call_ns;
     int gave_up;         /* on ranks that never called */
@@ -267,6 +270,9 @@ int cohi_word_whole(const void *address, size_t bytes);
 /* A whole word, stored with release and loaded with acquire order. `plain` may be unaligned. */
 void cohi_word_store(void *address, const void *plain, size_t bytes);
 void cohi_word_load(const void *address, void *plain, size_t bytes);
+
+/* Copies from memory that its owner may be changing atomically; by words, so that it is no data race. */
+void cohi_word_read(void *plain, const void *shared, size_t bytes);
 
 /* Whether the operation exists for the type. */
 coh_status cohi_word_check(cohi_atomic_kind kind, coh_dtype dtype);

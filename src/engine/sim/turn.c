@@ -66,9 +66,10 @@ static cohi_sim_thread *thread_at(cohi_endpoint *endpoint)
             return NULL;
         thread->token = cohi_thread_token();
         pthread_cond_init(&thread->turn, NULL);
+        fabric->thread_count++;
     }
     thread->rank = endpoint->rank;
-    thread->seen = 0;
+    thread->seen = thread->seen_idle = 0;
     insert_thread(fabric, thread);
     return thread;
 }
@@ -131,7 +132,8 @@ static int is_ready(const cohi_fabric *fabric, const cohi_sim_thread *thread)
     if (thread->state == COHI_TURN_CALLS)
         return 1;
     const cohi_endpoint *endpoint = fabric->endpoints[thread->rank];
-    return !endpoint || endpoint->arrivals != thread->seen
+    uint64_t seen = thread->state == COHI_TURN_IDLES ? thread->seen_idle : thread->seen;
+    return !endpoint || endpoint->arrivals != seen
            || fabric->step - thread->parked_step >= POLL_STEPS;
 }
 
@@ -309,8 +311,11 @@ coh_status cohi_turn_call(cohi_endpoint *endpoint)
 void cohi_turn_poll(cohi_endpoint *endpoint, uint64_t until_ns)
 {
     cohi_sim_thread *thread = enter(endpoint);
-    if (thread)
-        park(endpoint->fabric, thread, until_ns ? COHI_TURN_IDLES : COHI_TURN_POLLS, until_ns);
+    if (!thread)
+        return;
+    park(endpoint->fabric, thread, until_ns ? COHI_TURN_IDLES : COHI_TURN_POLLS, until_ns);
+    if (until_ns)
+        thread->seen_idle = endpoint->arrivals;
 }
 
 void cohi_turn_end(cohi_endpoint *endpoint)

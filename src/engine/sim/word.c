@@ -47,6 +47,21 @@ void cohi_word_load(const void *address, void *plain, size_t bytes)
     }
 }
 
+void cohi_word_read(void *plain, const void *shared, size_t bytes)
+{
+    char *to = plain;
+    const char *from = shared;
+    while (bytes > 0) {
+        size_t width = bytes >= sizeof(uint64_t) && cohi_word_whole(from, sizeof(uint64_t))
+                           ? sizeof(uint64_t)
+                           : 1;
+        cohi_word_load(from, to, width);
+        to += width;
+        from += width;
+        bytes -= width;
+    }
+}
+
 static int is_float(coh_dtype dtype)
 {
     return dtype == COH_F32 || dtype == COH_F64;
