@@ -219,7 +219,7 @@ COH_API coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer);
 /* The same for count * size bytes (checked for overflow), set to zero. */
 COH_API coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer);
 
-/* The same with an alignment: a power of two, at most 1 GiB. */
+/* The same with an alignment: a power of two, at most 2 MiB. */
 COH_API coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer);
 
 /*

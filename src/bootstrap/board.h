@@ -51,9 +51,8 @@ typedef struct cohi_flag {
  */
 typedef struct cohi_meet {
     cohi_flag flags[2][COHI_ROUNDS];
-    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t arrived; /* the owner's last mark */
-    _Alignas(COHI_CACHE_LINE) cohi_record mismatch;     /* op != 0: the team is broken; see core */
-    _Atomic uint32_t mismatched;                        /* set after `mismatch` was written */
+    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t arrived;  /* the owner's last mark */
+    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t mismatch; /* not 0: the team is broken; see core */
 } cohi_meet;
 
 /* ---- slot: one rank ---- */

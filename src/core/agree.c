@@ -109,10 +109,21 @@ static coh_status first_failure(coh_world *world, const char *call, uint32_t epo
             continue;
         if (rank == world->rank)
             return (coh_status)record->status; /* its sentence is set */
-        return cohi_world_fail(world, call, (coh_status)record->status, "rank %d failed: %s", rank,
-                               coh_status_text((coh_status)record->status));
+        char what[128];
+        describe(record, what, sizeof what);
+        return cohi_world_fail(world, call, (coh_status)record->status, "rank %d failed in %s: %s",
+                               rank, what, coh_status_text((coh_status)record->status));
     }
     return COH_OK;
+}
+
+/* What stands against the team says more than the operation that it made fail. */
+static coh_status explain(coh_world *world, const char *call, coh_status status)
+{
+    char kept[COHI_SENTENCE_BYTES];
+    snprintf(kept, sizeof kept, "%s", coh_last_error());
+    coh_status standing = cohi_team_standing(&world->team, call);
+    return standing != COH_OK ? standing : cohi_fail(status, "%s", kept);
 }
 
 coh_status cohi_agree(coh_world *world, const char *call, cohi_record *mine)
@@ -126,7 +137,7 @@ coh_status cohi_agree(coh_world *world, const char *call, cohi_record *mine)
     if (status == COH_OK)
         status = await_records(world, call, mine);
     if (status != COH_OK)
-        return status;
+        return explain(world, call, status);
     status = compare(world, call, mine->epoch);
     if (status == COH_OK)
         status = first_failure(world, call, mine->epoch);

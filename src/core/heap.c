@@ -31,8 +31,8 @@ struct cohi_heap {
 #define SMALL_STEP     (256 * KIB)
 #define LARGE_STEP     (2 * MIB)
 #define MOST_AHEAD     (16 * MIB)
-#define MOST_ALIGNMENT GIB
-#define SLICE          GIB /* the kernel backs some GiB a second */
+#define MOST_ALIGNMENT LARGE_STEP /* where segments start, in every process */
+#define SLICE          GIB        /* the kernel backs some GiB a second */
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
@@ -148,6 +148,16 @@ coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
     return status;
 }
 
+static coh_status back(coh_world *world, const char *call, uint64_t target)
+{
+    uint64_t growth = target - atomic_load(&world->heap_limit);
+    coh_status status = cohi_heap_commit(world, target);
+    if (status == COH_OK)
+        return COH_OK;
+    return cohi_world_fail(world, call, status, "rank %d cannot grow its heap by %llu bytes: %s",
+                           world->rank, (unsigned long long)growth, coh_last_error());
+}
+
 static void zero(coh_world *world, uint64_t from, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes; done += SLICE) {
@@ -187,7 +197,7 @@ static coh_status settle(coh_world *world, const char *call, cohi_record *record
         coh_status status = cohi_agree(world, call, record);
         if (status != COH_OK)
             return status;
-        record->status = (int32_t)cohi_heap_commit(world, target);
+        record->status = (int32_t)back(world, call, target);
     }
     if (record->status == COH_OK && zero_bytes > 0)
         zero(world, zero_from, zero_bytes);

@@ -10,6 +10,7 @@
 #include "core/heap.h"
 #include "core/order.h"
 #include "core/verdict.h"
+#include "core/wait.h"
 #include "core/watch.h"
 
 #include <stdio.h>
@@ -456,6 +457,19 @@ static coh_status part(coh_world *world, const char *call)
     return cohi_team_leave(&world->team, status);
 }
 
+/* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint
+ * closes. */
+static void tell_before_leaving(coh_world *world, const char *call)
+{
+    char kept[COHI_SENTENCE_BYTES];
+    snprintf(kept, sizeof kept, "%s", coh_last_error());
+    cohi_op done = {.status = COH_OK};
+    if (world->engine->rma
+        && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
+        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    cohi_fail(COH_OK, "%s", kept);
+}
+
 coh_status coh_finalize(coh_world *world)
 {
     static const char call[] = "coh_finalize";
@@ -469,6 +483,8 @@ coh_status coh_finalize(coh_world *world)
     status = part(world, call);
     if (status == COH_BUSY)
         return status;
+    if (status != COH_OK && world->remote)
+        tell_before_leaving(world, call);
     atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
     cohi_world_dissolve(world);
     return status;

@@ -1,6 +1,7 @@
 #include "core/crew.h"
 #include "core/order.h"
 #include "core/fault.h"
+#include "core/rma.h"
 #include "core/wait.h"
 
 /* Puts to mapped peers are stores, which other ranks see in order once they are released;
@@ -37,16 +38,24 @@ coh_status coh_fence(coh_world *world)
     if (status != COH_OK)
         return status;
     order_stores();
-    if (world->remote && world->engine->rma)
-        return world->engine->rma->fence(world->endpoint, COHI_CONTEXT_DEFAULT);
-    return COH_OK;
+    if (!world->remote || !world->engine->rma)
+        return COH_OK;
+    cohi_rma_publish(world, COHI_OP_FENCE);
+    status = world->engine->rma->fence(world->endpoint, COHI_CONTEXT_DEFAULT);
+    cohi_rma_publish(world, COHI_OP_NONE);
+    return status;
 }
 
 coh_status coh_quiet(coh_world *world)
 {
     static const char call[] = "coh_quiet";
     coh_status status = begin(world, call, COHI_OP_QUIET);
-    return status == COH_OK ? cohi_order_quiet(world, call, COHI_OP_QUIET) : status;
+    if (status != COH_OK || !world->remote)
+        return status == COH_OK ? cohi_order_quiet(world, call, COHI_OP_QUIET) : status;
+    cohi_rma_publish(world, COHI_OP_QUIET);
+    status = cohi_order_quiet(world, call, COHI_OP_QUIET);
+    cohi_rma_publish(world, COHI_OP_NONE);
+    return status;
 }
 
 static coh_status refuse_driven(const coh_world *world, const char *call)

@@ -102,7 +102,7 @@ static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op
                     transfer->offset, transfer->target, transfer->bytes, op);
 }
 
-static void publish(coh_world *world, cohi_opcode op)
+void cohi_rma_publish(coh_world *world, cohi_opcode op)
 {
     atomic_store_explicit(&world->slot->sequence, 0, memory_order_relaxed);
     atomic_store_explicit(&world->slot->op, op, memory_order_relaxed);
@@ -113,11 +113,11 @@ static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer
     if (!transfer->blocking)
         return issue(world, transfer, NULL);
     cohi_op op = {.status = COH_OK};
-    publish(world, transfer->op);
+    cohi_rma_publish(world, transfer->op);
     coh_status status = issue(world, transfer, &op);
     if (status == COH_OK)
         status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
-    publish(world, COHI_OP_NONE);
+    cohi_rma_publish(world, COHI_OP_NONE);
     return status;
 }
 

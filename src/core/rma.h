@@ -19,6 +19,9 @@ typedef struct cohi_transfer {
 /* Checks everything but the gate, then moves. */
 coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer);
 
+/* What this rank is doing, for others to see, around an operation of an engine. */
+void cohi_rma_publish(coh_world *world, cohi_opcode op);
+
 /* The heap offset of `pointer`; COH_NOT_SYMMETRIC when it is not in this rank's heap. */
 coh_status cohi_rma_locate(coh_world *world, const char *call, const void *pointer,
                            uint64_t *offset);

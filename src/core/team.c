@@ -58,21 +58,28 @@ void cohi_team_close(cohi_team *team)
 
 /* ---- what stands against it ---- */
 
-static coh_status report_mismatch(cohi_team *team, const char *call)
+/* Who called what, in one word, so that it arrives whole however many ranks report at once. */
+static uint64_t pack_mismatch(cohi_opcode ours, int our_rank, cohi_opcode theirs, int their_rank)
 {
-    const cohi_record *broken = &team->mine->mismatch;
+    return UINT64_C(1) << 63 | (uint64_t)ours << 40 | (uint64_t)theirs << 48
+           | (uint64_t)our_rank << 20 | (uint64_t)their_rank;
+}
+
+static coh_status report_mismatch(const cohi_team *team, const char *call, uint64_t word)
+{
+    enum { RANK = (1 << 20) - 1, OP = 0xff };
     return cohi_world_fail(team->world, call, COH_MISMATCH,
-                           "in collective #%llu rank %d called %s and rank %d called %s; all "
-                           "ranks must make the same calls in the same order",
-                           (unsigned long long)broken->argument[0], (int)broken->argument[1],
-                           cohi_opcode_name((unsigned)broken->argument[2]),
-                           (int)broken->argument[3], cohi_opcode_name(broken->op));
+                           "rank %d called %s where rank %d called %s; all ranks must make the "
+                           "same collective calls in the same order",
+                           (int)(word & RANK), cohi_opcode_name(word >> 48 & OP),
+                           (int)(word >> 20 & RANK), cohi_opcode_name(word >> 40 & OP));
 }
 
 coh_status cohi_team_standing(cohi_team *team, const char *call)
 {
-    if (atomic_load_explicit(&team->mine->mismatched, memory_order_acquire))
-        return report_mismatch(team, call);
+    uint64_t mismatch = atomic_load_explicit(&team->mine->mismatch, memory_order_acquire);
+    if (mismatch)
+        return report_mismatch(team, call, mismatch);
     for (int i = 0; i < team->size; i++) {
         coh_status status = cohi_verdict_check(team->world, call, i);
         if (status != COH_OK)
@@ -85,14 +92,9 @@ void cohi_team_break(cohi_team *team, cohi_opcode ours, int rank, cohi_opcode th
 {
     coh_world *world = team->world;
     static const uint32_t set = 1;
-    cohi_record record = {.op = (uint32_t)ours,
-                          .argument = {cohi_team_sequence(team->epoch), (uint64_t)rank,
-                                       (uint64_t)theirs, (uint64_t)world->rank}};
+    uint64_t word = pack_mismatch(ours, world->rank, theirs, rank);
     for (int to = 0; to < team->size; to++) {
-        (void)cohi_control_put(world, to, offsetof(cohi_slot, meet.mismatch), &record,
-                               sizeof record);
-        (void)cohi_control_fence(world);
-        (void)cohi_control_put(world, to, offsetof(cohi_slot, meet.mismatched), &set, sizeof set);
+        (void)cohi_control_put(world, to, offsetof(cohi_slot, meet.mismatch), &word, sizeof word);
         (void)cohi_control_fence(world);
         (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &set, sizeof set);
     }
