@@ -148,14 +148,17 @@ coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
     return status;
 }
 
-static coh_status back(coh_world *world, const char *call, uint64_t target)
+static coh_status back(coh_world *world, const char *call, const cohi_record *record,
+                       uint64_t target)
 {
     uint64_t growth = target - atomic_load(&world->heap_limit);
     coh_status status = cohi_heap_commit(world, target);
     if (status == COH_OK)
         return COH_OK;
-    return cohi_world_fail(world, call, status, "rank %d cannot grow its heap by %llu bytes: %s",
-                           world->rank, (unsigned long long)growth, coh_last_error());
+    return cohi_world_fail(world, call, status,
+                           "%llu bytes: rank %d cannot grow its heap by %llu bytes: %s",
+                           (unsigned long long)record->argument[0], world->rank,
+                           (unsigned long long)growth, coh_last_error());
 }
 
 static void zero(coh_world *world, uint64_t from, uint64_t bytes)
@@ -197,7 +200,7 @@ static coh_status settle(coh_world *world, const char *call, cohi_record *record
         coh_status status = cohi_agree(world, call, record);
         if (status != COH_OK)
             return status;
-        record->status = (int32_t)back(world, call, target);
+        record->status = (int32_t)back(world, call, record, target);
     }
     if (record->status == COH_OK && zero_bytes > 0)
         zero(world, zero_from, zero_bytes);
