@@ -15,6 +15,7 @@
 
 enum {
     COHI_ENGINE_NAME_BYTES = 32,
+    COHI_ADDRESS_BYTES = 256,
     COHI_KEY_BYTES = 128,
     COHI_CARD_FDS = 2, /* COHI_CARD_FD_* */
     COHI_CARD_FD_PROCESS = 0,
@@ -36,6 +37,7 @@ typedef struct cohi_card {
     uint64_t heap_bytes;                     /* the most this rank can offer */
     unsigned char cores[COHI_OS_CORE_BYTES]; /* that it may run on */
     char engine[COHI_ENGINE_NAME_BYTES];
+    unsigned char address[COHI_ADDRESS_BYTES]; /* the engine's, of its endpoint */
     unsigned char control_key[COHI_KEY_BYTES]; /* the engine's, for the control segment */
     unsigned char heap_key[COHI_KEY_BYTES];    /* and for the heap */
     int32_t fds[COHI_CARD_FDS];

@@ -82,27 +82,19 @@ static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *c
     snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
 }
 
-coh_status cohi_init_prepare(coh_world *world, const cohi_engine *engine,
-                             const coh_options *options, const cohi_config *config,
-                             uint64_t deadline_ns, cohi_card *card)
+static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
 {
     world->engine = engine;
-    atomic_store(&world->slot->pid, getpid());
-    atomic_store(&world->slot->phase, COHI_PHASE_JOINING);
-    atomic_store(&world->slot->op, COHI_OP_INIT);
     world->warn_ns = config->warn;
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
-    write_card(world,
-               cohi_heap_reservation(options->heap ? options->heap : config->heap, world->size),
-               card);
-    coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
-    if (status == COH_OK)
-        status = cohi_fault_strike(world->fault, COHI_OP_INIT);
-    if (status != COH_OK)
-        return status;
-    if (world->fault || config->check)
-        atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
+    atomic_store(&world->slot->pid, getpid());
+    atomic_store(&world->slot->phase, COHI_PHASE_JOINING);
+    atomic_store(&world->slot->op, COHI_OP_INIT);
+}
+
+static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
+{
     cohi_engine_args args = {
         .rank = world->rank,
         .need = {.size = world->size, .in_process = world->crew != NULL},
@@ -112,19 +104,28 @@ coh_status cohi_init_prepare(coh_world *world, const cohi_engine *engine,
         .upcalls = &cohi_core_upcalls,
         .world = world,
     };
-    status = engine->lifecycle->open(&args, &world->endpoint);
-    if (status == COH_OK && engine->memory)
-        status = add_segments(world, config, card);
-    if (status == COH_OK && world->group) {
-        int error = cohi_os_pidfd_open(getpid(), &world->peers[world->rank].pidfd);
-        card->fds[COHI_CARD_FD_PROCESS] = world->peers[world->rank].pidfd;
-        if (error)
-            status = cohi_fail_os(error, "coh_init: no descriptor of this process can be had");
-    }
+    return world->engine->lifecycle->open(&args, &world->endpoint);
+}
+
+coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
+                          const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
+{
+    uint64_t heap = options->heap ? options->heap : config->heap;
+    introduce(world, engine, config);
+    write_card(world, cohi_heap_reservation(heap, world->size), card);
+    coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
+    if (status == COH_OK)
+        status = cohi_fault_strike(world->fault, COHI_OP_INIT);
+    if (world->fault || config->check)
+        atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
+    if (status == COH_OK)
+        status = open_endpoint(world, config, deadline_ns);
+    if (status == COH_OK && engine->lifecycle->address)
+        status = engine->lifecycle->address(world->endpoint, card->address);
     return status;
 }
 
-/* ---- step 2: reaching the others ---- */
+/* ---- step 2: being in touch ---- */
 
 static coh_status check_cards(const coh_world *world, const cohi_card *cards)
 {
@@ -139,6 +140,47 @@ static coh_status check_cards(const coh_world *world, const cohi_card *cards)
     }
     return COH_OK;
 }
+
+static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
+{
+    if (!world->engine->lifecycle->connect)
+        return COH_OK;
+    unsigned char(*addresses)[COHI_ADDRESS_BYTES] = calloc((size_t)world->size, sizeof *addresses);
+    if (!addresses)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", world->size);
+    for (int rank = 0; rank < world->size; rank++)
+        memcpy(addresses[rank], cards[rank].address, sizeof addresses[rank]);
+    coh_status status = world->engine->lifecycle->connect(
+        world->endpoint, (const unsigned char(*)[COHI_ADDRESS_BYTES])addresses);
+    free(addresses);
+    return status;
+}
+
+/* The peers' watchers sleep on this descriptor, which stands for this process and no later one. */
+static coh_status open_pidfd(coh_world *world, cohi_card *card)
+{
+    int *pidfd = &world->peers[world->rank].pidfd;
+    int error = cohi_os_pidfd_open(getpid(), pidfd);
+    if (error)
+        return cohi_fail_os(error, "coh_init: no descriptor of this process can be had");
+    card->fds[COHI_CARD_FD_PROCESS] = *pidfd;
+    return COH_OK;
+}
+
+coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const cohi_card *cards,
+                             cohi_card *card)
+{
+    coh_status status = check_cards(world, cards);
+    if (status == COH_OK)
+        status = connect_endpoint(world, cards);
+    if (status == COH_OK && world->engine->memory)
+        status = add_segments(world, config, card);
+    if (status == COH_OK && world->group)
+        status = open_pidfd(world, card);
+    return status;
+}
+
+/* ---- step 3: reaching the others' memory ---- */
 
 static uint64_t common_heap(const coh_world *world, const cohi_card *cards)
 {
@@ -241,7 +283,7 @@ static void drop_descriptors(const coh_world *world, cohi_card *cards)
 
 static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_card *cards)
 {
-    coh_status status = check_cards(world, cards);
+    coh_status status = COH_OK;
     uint64_t heap_bytes = common_heap(world, cards);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
         status = attach_peer(world, rank, &cards[rank], heap_bytes);
@@ -270,24 +312,28 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
 
 /* ---- processes ---- */
 
-/* The steps for one rank of a group, each followed by a meeting of all. */
+/* The steps for one rank of a group. Each ends with an exchange of cards, in which all learn whether one
+ * of them could not go on. */
 static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
                            uint64_t deadline_ns, cohi_card *cards)
 {
     cohi_need need = {.size = world->size, .in_process = 0};
     const cohi_engine *engine;
     const char *name = options->engine ? options->engine : config->engine;
-    coh_status status = cohi_engine_select(name, &need, &engine);
     cohi_card card = {.fds = {-1, -1}};
+    coh_status status = cohi_engine_select(name, &need, &engine);
     if (status == COH_OK)
-        status = cohi_init_prepare(world, engine, options, config, deadline_ns, &card);
+        status = cohi_init_open(world, engine, options, config, deadline_ns, &card);
+    status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    if (status != COH_OK)
+        return status;
+    status = cohi_init_connect(world, config, cards, &card);
     status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
     if (status != COH_OK)
         return status;
     status = cohi_init_attach(world, config, cards);
     if (status == COH_OK)
         status = cohi_watch_add(world);
-    /* A second exchange, of nothing: nobody goes on before all have reached all. */
     for (int i = 0; i < COHI_CARD_FDS; i++)
         card.fds[i] = -1;
     return cohi_group_exchange(world->group, &card, status, cards, deadline_ns);

@@ -8,8 +8,9 @@
  *
  * Rules for every slot:
  *   - It does not block. What takes time gets a cohi_op, which the engine completes later; waiting,
- * deadlines and the watch for lost ranks are core's, in one place. Collective set-up (`open`,
- *     `region_attach`) may wait for what the peers do in the same step, up to args->deadline_ns.
+ *     deadlines and the watch for lost ranks are core's, in one place. Slots that all ranks call in the
+ *     same step of joining (`connect`, `segment_add`, `region_attach`) may wait for the peers' calls,
+ *     up to args->deadline_ns.
  *   - It may be called by several threads at once, except `open` and `close`.
  *   - A failure is a coh_status with its sentence set by cohi_fail; nothing has changed.
  *   - Ranks, segments, offsets and lengths were checked by core before the call: the engine need
@@ -139,6 +140,15 @@ typedef struct cohi_engine_lifecycle {
     /* Makes this rank's endpoint. With a crew it is called for each rank in turn, by one thread, so
      * it must not wait for the others there. On failure nothing is left. */
     coh_status (*open)(const cohi_engine_args *args, cohi_endpoint **endpoint);
+
+    /* What the peers need to know to reach this endpoint, COHI_ADDRESS_BYTES of it at most; all of them get
+     * it. NULL: nothing. */
+    coh_status (*address)(cohi_endpoint *endpoint, unsigned char *address);
+
+    /* Given the addresses of all ranks, in order, before a segment is added. May wait for the peers (a library that
+     * has a collective start of its own makes it here), except with a crew. NULL: nothing to do. */
+    coh_status (*connect)(cohi_endpoint *endpoint,
+                          const unsigned char (*addresses)[COHI_ADDRESS_BYTES]);
 
     /* Ends the endpoint; all operations are done or cancelled, and no slot is called any more.
      * After it returns no upcall is made. Not collective: peers may be gone. */
