@@ -221,7 +221,7 @@ static struct block *carve(cohi_blocks *blocks, struct block *block, uint64_t st
 
 bool cohi_blocks_take(cohi_blocks *blocks, uint64_t bytes, uint64_t alignment, uint64_t *offset)
 {
-    if (bytes == 0 || bytes > blocks->capacity || alignment > blocks->capacity)
+    if (bytes == 0 || bytes > blocks->capacity)
         return false;
     uint64_t length = round_up(bytes, COHI_BLOCK_BYTES);
     struct block *block = best_fit(blocks->root[BY_LENGTH], length, alignment);

@@ -98,13 +98,12 @@ coh_status coh_peer_query(coh_world *world, int rank, coh_peer_state *state, cha
         status = cohi_world_check_rank(world, call, rank);
     if (status != COH_OK)
         return status;
-    if (bytes > 0 && !text)
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "text is NULL, for %zu bytes",
-                               bytes);
+    if (!state || (bytes > 0 && !text))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%s is NULL",
+                               state ? "text" : "state");
     uint64_t verdict = cohi_verdict_on(world, rank);
     cohi_sight sight = cohi_peer_look(world, rank);
-    if (state)
-        *state = state_of(verdict, &sight);
+    *state = state_of(verdict, &sight);
     if (bytes > 0 && verdict)
         cohi_verdict_describe(verdict, text, bytes);
     else if (bytes > 0)

@@ -58,27 +58,45 @@ void cohi_team_close(cohi_team *team)
 
 /* ---- what stands against it ---- */
 
-/* Who called what, in one word, so that it arrives whole however many ranks report at once. */
-static uint64_t pack_mismatch(cohi_opcode ours, int our_rank, cohi_opcode theirs, int their_rank)
+/*
+ * Who called what, in one word, so that it arrives whole however many ranks report at once: a bit that says so, the
+ * low bits of the epoch, two operations, two ranks.
+ */
+enum { EPOCH_AT = 48, EPOCH_BITS = 15, THEIR_OP_AT = 40, OUR_OP_AT = 32, OUR_RANK_AT = 16 };
+
+_Static_assert(COHI_RANKS_MAX <= 1 << 16, "two ranks and two operations fit in 48 bits");
+
+static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, cohi_opcode theirs,
+                              int their_rank)
 {
-    return UINT64_C(1) << 63 | (uint64_t)ours << 40 | (uint64_t)theirs << 48
-           | (uint64_t)our_rank << 20 | (uint64_t)their_rank;
+    uint64_t low_bits = epoch & ((1u << EPOCH_BITS) - 1);
+    return UINT64_C(1) << 63 | low_bits << EPOCH_AT | (uint64_t)theirs << THEIR_OP_AT
+           | (uint64_t)ours << OUR_OP_AT | (uint64_t)our_rank << OUR_RANK_AT | (uint64_t)their_rank;
+}
+
+/* Whether the meeting that broke is the present one, or an earlier one. A member that is still in the one before can
+ * finish it: all have come to that. */
+static bool has_broken(uint64_t word, uint32_t now)
+{
+    uint32_t ahead = (uint32_t)(word >> EPOCH_AT) - now;
+    return word != 0 && (ahead & ((1u << EPOCH_BITS) - 1)) != 1;
 }
 
 static coh_status report_mismatch(const cohi_team *team, const char *call, uint64_t word)
 {
-    enum { RANK = (1 << 20) - 1, OP = 0xff };
+    enum { RANK = 0xffff, OP = 0xff };
     return cohi_world_fail(team->world, call, COH_MISMATCH,
                            "rank %d called %s where rank %d called %s; all ranks must make the "
                            "same collective calls in the same order",
-                           (int)(word & RANK), cohi_opcode_name(word >> 48 & OP),
-                           (int)(word >> 20 & RANK), cohi_opcode_name(word >> 40 & OP));
+                           (int)(word & RANK), cohi_opcode_name(word >> THEIR_OP_AT & OP),
+                           (int)(word >> OUR_RANK_AT & RANK),
+                           cohi_opcode_name(word >> OUR_OP_AT & OP));
 }
 
 coh_status cohi_team_standing(cohi_team *team, const char *call)
 {
     uint64_t mismatch = atomic_load_explicit(&team->mine->mismatch, memory_order_acquire);
-    if (mismatch)
+    if (has_broken(mismatch, team->now))
         return report_mismatch(team, call, mismatch);
     for (int i = 0; i < team->size; i++) {
         coh_status status = cohi_verdict_check(team->world, call, i);
@@ -92,7 +110,7 @@ void cohi_team_break(cohi_team *team, cohi_opcode ours, int rank, cohi_opcode th
 {
     coh_world *world = team->world;
     static const uint32_t set = 1;
-    uint64_t word = pack_mismatch(ours, world->rank, theirs, rank);
+    uint64_t word = pack_mismatch(team->epoch, ours, world->rank, theirs, rank);
     for (int to = 0; to < team->size; to++) {
         (void)cohi_control_put(world, to, offsetof(cohi_slot, meet.mismatch), &word, sizeof word);
         (void)cohi_control_fence(world);
@@ -133,6 +151,7 @@ coh_status cohi_team_enter(cohi_team *team, const char *call, cohi_opcode op)
     coh_world *world = team->world;
     if (COHI_UNLIKELY(atomic_exchange_explicit(&team->busy, 1, memory_order_acquire)))
         return refuse_busy(team, call);
+    team->now = team->epoch + 1;
     publish(world->slot, op, cohi_team_sequence(team->epoch + 1));
     if (cohi_world_plain(world))
         return COH_OK;
@@ -191,6 +210,7 @@ static coh_status wait_for_flag(cohi_team *team, const char *call, cohi_opcode o
 coh_status cohi_team_meet(cohi_team *team, const char *call, cohi_opcode op)
 {
     uint32_t epoch = ++team->epoch;
+    team->now = epoch;
     size_t parity = epoch & 1, round = 0;
     uint64_t mark = mark_of(epoch, op);
     atomic_store_explicit(&team->mine->arrived, mark, memory_order_relaxed);

@@ -18,6 +18,7 @@ typedef struct cohi_team {
     int size;
     int index;       /* this rank's */
     uint32_t epoch;  /* of the last meeting; touched only by who holds `busy` */
+    uint32_t now;    /* of the meeting that the present call is in, or about to be in */
     atomic_int busy; /* a thread is in a collective of this team */
     cohi_meet *mine;
     cohi_meet **meets; /* [size], NULL where the member is not mapped */

@@ -91,11 +91,26 @@ static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
              text);
 }
 
+/* A rank that left before its time had a reason: the verdict that it knew of, if it knew of one. */
+static void judge_left(coh_world *world, int rank)
+{
+    cohi_slot *slot = world->peers[rank].slot;
+    bool known = false;
+    for (int of = 0; slot && of < world->size; of++) {
+        uint64_t verdict = atomic_load(cohi_slot_verdict(slot, of));
+        if (verdict)
+            cohi_verdict_note(world, of, verdict);
+        known = known || verdict;
+    }
+    if (!known)
+        cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LEFT, 0));
+}
+
 static void judge(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
     coh_world *world = wait->world;
     if (sight->known && sight->phase == COHI_PHASE_LEFT) {
-        cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LEFT, 0));
+        judge_left(world, rank);
     } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
         cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
         cohi_verdict_pass(world, rank, cohi_verdict(kind, 0, (int)sight->op));
@@ -113,8 +128,19 @@ static coh_status blame_nobody(const cohi_wait *wait)
                            (double)wait->waited_ns / 1e9);
 }
 
-/* A verdict that we passed on one that others wait for ends our wait as well, whoever it was that
- * we waited for ourselves. */
+static coh_status heed_alarm(const cohi_wait *wait)
+{
+    coh_world *world = wait->world;
+    coh_status status = cohi_verdict_check(world, wait->call, world->rank);
+    if (status == COH_OK && wait->team)
+        status = cohi_team_standing(wait->team, wait->call);
+    if (status == COH_OK && wait->rank >= 0)
+        status = cohi_verdict_check(world, wait->call, wait->rank);
+    return status;
+}
+
+/* A verdict on the one at the end of the chain ends our wait as well, whoever it was that we waited
+ * for ourselves. */
 static coh_status examine(cohi_wait *wait)
 {
     wait->examine_at_ns = wait->waited_ns + EXAMINE_NS;
@@ -127,21 +153,11 @@ static coh_status examine(cohi_wait *wait)
     observe(wait, rank, &sight);
     warn(wait, rank, &sight);
     judge(wait, rank, &sight);
-    return cohi_verdict_check(wait->world, wait->call, rank);
+    coh_status status = heed_alarm(wait);
+    return status == COH_OK ? cohi_verdict_check(wait->world, wait->call, rank) : status;
 }
 
 /* ---- the ladder ---- */
-
-static coh_status heed_alarm(const cohi_wait *wait)
-{
-    coh_world *world = wait->world;
-    coh_status status = cohi_verdict_check(world, wait->call, world->rank);
-    if (status == COH_OK && wait->team)
-        status = cohi_team_standing(wait->team, wait->call);
-    if (status == COH_OK && wait->rank >= 0)
-        status = cohi_verdict_check(world, wait->call, wait->rank);
-    return status;
-}
 
 static void count_time(cohi_wait *wait)
 {
