@@ -433,12 +433,22 @@ static coh_status exchange_as_root(cohi_group *group, cohi_card *all, uint64_t d
     return COH_OK;
 }
 
+/* The root may have told why before it closed the link; that says more than the broken link. */
+static coh_status explain_break(cohi_group *group, int error)
+{
+    cohi_card none;
+    coh_status status = receive_card(group->links[0], 0, &none, cohi_now_ns() + HELLO_DEADLINE_NS);
+    if (status != COH_OK && status != COH_TIMED_OUT)
+        return status;
+    return fail_link(error, 0);
+}
+
 static coh_status exchange_as_member(cohi_group *group, const cohi_card *mine, cohi_card *all,
                                      uint64_t deadline_ns)
 {
     int error = cohi_link_send_card(group->links[0], mine, deadline_ns);
     if (error)
-        return fail_link(error, 0);
+        return explain_break(group, error);
     for (int rank = 0; rank < group->size; rank++) {
         if (rank == group->rank)
             continue;

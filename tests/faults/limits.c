@@ -1,0 +1,181 @@
+/* Limits of the process and the system: FAULTS.md rows 11, 12 and 14. */
+#include "faults.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static const size_t MIB = 1024 * 1024;
+
+static bool set_limit(__rlimit_resource_t resource, rlim_t value)
+{
+    struct rlimit limit = {value, value};
+    return CHECK(setrlimit(resource, &limit) == 0);
+}
+
+static rlim_t address_space_in_use(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%lu", &pages) != 1)
+        test_fail("cannot read /proc/self/statm");
+    if (file)
+        fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void work_a_little(test_rank *self, size_t bytes)
+{
+    unsigned char *memory;
+    int right = (self->rank + 1) % self->size, left = (self->rank + self->size - 1) % self->size;
+    if (!CHECK_OK(coh_malloc(self->world, 2 * bytes, (void **)&memory)))
+        return;
+    test_fill(memory, bytes, (uint64_t)self->rank);
+    CHECK_OK(coh_put(self->world, memory + bytes, memory, bytes, right));
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_EQ(test_differs(memory + bytes, bytes, (uint64_t)left), bytes);
+    CHECK_OK(coh_free(self->world, memory));
+}
+
+/* Little address space on every rank: the heap is smaller, and running out is an error on all. */
+static void little_address_space(test_rank *self)
+{
+    void *memory = NULL;
+    if (TEST_SANITIZED) {
+        test_skip("a sanitizer needs the address space itself");
+        return;
+    }
+    if (!set_limit(RLIMIT_AS, address_space_in_use() + 1024 * MIB) || !CHECK_OK(test_join(self)))
+        return;
+    work_a_little(self, MIB);
+    CHECK_STATUS(coh_malloc(self->world, 2048 * MIB, &memory), COH_NO_MEMORY);
+    CHECK(memory == NULL);
+    work_a_little(self, MIB);
+    CHECK_OK(coh_finalize(self->world));
+}
+
+/* On one rank only: all get the heap that the poorest can offer. */
+static void one_with_little_address_space(test_rank *self)
+{
+    coh_heap_stats stats = {.size = sizeof stats};
+    if (TEST_SANITIZED) {
+        test_skip("a sanitizer needs the address space itself");
+        return;
+    }
+    if (self->rank == 1 && !set_limit(RLIMIT_AS, address_space_in_use() + 1024 * MIB))
+        return;
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_heap_query(self->world, &stats)))
+        return;
+    CHECK(stats.reserved <= 1024 * MIB);
+    work_a_little(self, MIB);
+    CHECK_OK(coh_finalize(self->world));
+}
+
+/* So little that no heap fits: init fails on this rank, and on the others with it. */
+static void no_address_space(test_rank *self)
+{
+    double began = test_now();
+    if (TEST_SANITIZED) {
+        test_skip("a sanitizer needs the address space itself");
+        return;
+    }
+    if (self->rank == 1 && !set_limit(RLIMIT_AS, address_space_in_use() + MIB / 4))
+        return;
+    coh_status status = test_join(self);
+    CHECK(status != COH_OK);
+    CHECK(strlen(coh_last_error()) > 0);
+    CHECK(test_now() - began < 8);
+}
+
+/* Works, or every rank is told, the limited ones of their limit. */
+static void joins_or_names_the_limit(test_rank *self, const char *limit)
+{
+    double began = test_now();
+    coh_status status = test_join(self);
+    if (status == COH_OK) {
+        work_a_little(self, 1000);
+        CHECK_OK(coh_finalize(self->world));
+        return;
+    }
+    CHECK(strlen(coh_last_error()) > 0);
+    if (status == COH_LIMIT)
+        CHECK_SAYS(limit);
+    else if (!CHECK(status == COH_PEER_LOST || status == COH_TIMED_OUT || status == COH_TRANSPORT))
+        test_fail("init was %s: %s", coh_status_name(status), coh_last_error());
+    CHECK(test_now() - began < 8);
+}
+
+static void few_descriptors(test_rank *self)
+{
+    if (set_limit(RLIMIT_NOFILE, 16))
+        joins_or_names_the_limit(self, "16|descriptor");
+}
+
+static void very_few_descriptors(test_rank *self)
+{
+    if (self->rank == 1 && !set_limit(RLIMIT_NOFILE, 6))
+        return;
+    joins_or_names_the_limit(self, "6|descriptor");
+}
+
+static void no_locked_memory(test_rank *self)
+{
+    if (set_limit(RLIMIT_MEMLOCK, 0) && CHECK_OK(test_join(self))) {
+        work_a_little(self, MIB);
+        CHECK_OK(coh_finalize(self->world));
+    }
+}
+
+/* ---- /dev/shm ---- */
+
+/* A mount namespace of this rank's own with `options` mounted over `place`. */
+static bool cover(const char *place, const char *options)
+{
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
+        || mount("tmpfs", place, "tmpfs", 0, options) != 0) {
+        test_skip("cannot mount over %s in a namespace: %s", place, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static void join_and_work(test_rank *self)
+{
+    if (CHECK_OK(test_join(self))) {
+        work_a_little(self, 8 * MIB);
+        CHECK_OK(coh_finalize(self->world));
+    }
+}
+
+static void tiny_dev_shm(test_rank *self)
+{
+    if (cover("/dev/shm", "size=1m"))
+        join_and_work(self);
+}
+
+static void no_dev_shm(test_rank *self)
+{
+    if (!cover("/dev", "size=64k"))
+        return;
+    CHECK(access("/dev/shm", F_OK) != 0);
+    join_and_work(self);
+}
+
+const test_case fault_limits[] = {
+    CASE(little_address_space, "F11", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(one_with_little_address_space, "F11", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(no_address_space, "F11", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2"),
+    CASE(few_descriptors, "F14", ON_SHM, SIZE(2) | SIZE(4) | SIZE(8), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2"),
+    CASE(very_few_descriptors, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2"),
+    CASE(no_locked_memory, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(tiny_dev_shm, "F12", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(no_dev_shm, "F12", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+};
+FAULT_COUNT(limits);

@@ -1,0 +1,271 @@
+/* Ranks that are lost: FAULTS.md rows 1, 7, 8, 10, 13 and 26. */
+#include "faults.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VICTIM_RANK = 1 };
+
+struct scene {
+    _Atomic uint64_t stamps[TEST_RANKS_MAX];
+    _Atomic uint64_t ready;
+    _Atomic uint64_t finished;
+    char path[64];
+};
+
+/* What must hold for a survivor once it knows. */
+static void after_the_loss(test_rank *self, int lost)
+{
+    coh_peer_state state = COH_PEER_ALIVE;
+    char text[128] = "";
+    void *memory;
+    double began = test_now();
+    CHECK_STATUS(coh_barrier(self->world), COH_PEER_LOST); /* sticky */
+    CHECK_STATUS(coh_malloc(self->world, 10, &memory), COH_PEER_LOST);
+    CHECK_OK(coh_peer_query(self->world, lost, &state, text, sizeof text));
+    CHECK_EQ(state, COH_PEER_GONE);
+    CHECK(strlen(text) > 0);
+    coh_finalize(self->world); /* it may report the loss; it must come back */
+    CHECK(test_now() - began < 5);
+}
+
+/* The hook of COHORT_FAULT strikes rank 1 somewhere in the program. */
+static void lost_in_program(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    coh_status status = fault_program(self, scene->stamps, 20);
+    if (status == COH_OK && strstr(self->row->environment, "finalize")) {
+        fault_stamp(&scene->stamps[self->rank]);
+        fault_check_lost(coh_finalize(self->world), VICTIM_RANK, &scene->stamps[VICTIM_RANK]);
+        return;
+    }
+    if (fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK]))
+        after_the_loss(self, VICTIM_RANK);
+}
+
+/* A crash must be a signal's, not a sanitizer's exit. */
+static void crash_in_program(test_rank *self)
+{
+    signal(SIGSEGV, SIG_DFL);
+    lost_in_program(self);
+}
+
+static void exit_in_program(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    coh_status status = fault_program(self, scene->stamps, 20);
+    if (fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK]))
+        CHECK_SAYS("exited without finalize");
+    coh_finalize(self->world);
+}
+
+/* Rank 1 returns from main, so to speak. */
+static void returns_without_finalize(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    coh_status status = coh_barrier(self->world); /* may be hit already: the victim runs ahead */
+    fault_stamp(&scene->stamps[self->rank]);
+    if (self->rank == VICTIM_RANK)
+        return;
+    if (status == COH_OK)
+        status = coh_barrier(self->world);
+    if (fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK])
+        && strcmp(self->engine, "shm") == 0)
+        CHECK_SAYS("exited without finalize");
+    coh_finalize(self->world);
+}
+
+/* Nobody meets anybody: only puts, to all ranks in turn, until one is refused. */
+static void killed_in_puts(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    uint64_t *words;
+    if (!CHECK_OK(test_join(self))
+        || !CHECK_OK(coh_calloc(self->world, (size_t)self->size, sizeof *words, (void **)&words)))
+        return;
+    atomic_fetch_add(&scene->ready, 1); /* all are out of the allocation before one is struck */
+    CHECK(test_await(&scene->ready, (uint64_t)self->size, 10));
+    coh_status status = COH_OK;
+    double until = test_now() + 20;
+    for (uint64_t i = 0; status == COH_OK && test_now() < until; i++) {
+        fault_stamp(&scene->stamps[self->rank]);
+        for (int rank = 0; status == COH_OK && rank < self->size; rank++)
+            status = coh_put(self->world, &words[self->rank], &i, sizeof i, rank);
+    }
+    if (!fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK]))
+        return;
+    uint64_t value = 5; /* pairs without the lost rank go on */
+    int other = self->rank == 0 ? 2 : 0;
+    CHECK_OK(coh_put(self->world, &words[self->rank], &value, sizeof value, other));
+    CHECK_OK(coh_get(self->world, &value, &words[self->rank], sizeof value, self->rank));
+    atomic_fetch_add(&scene->finished, 1);
+    test_await(&scene->finished, (uint64_t)self->size - 1, 5); /* nobody else leaves before */
+    after_the_loss(self, VICTIM_RANK);
+}
+
+/* Killed in a barrier that the others are in already, by a signal from outside. */
+static void waits_in_barrier(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    if (self->rank == VICTIM_RANK) {
+        test_sleep(0.05);
+        fault_stamp(&scene->stamps[self->rank]);
+        raise(SIGKILL);
+    }
+    coh_status status = coh_barrier(self->world);
+    if (fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK])) {
+        CHECK_SAYS("barrier");
+        after_the_loss(self, VICTIM_RANK);
+    }
+}
+
+/* Ranks 0 and 1 are one job, 2 and 3 another; rank 1 dies. Then the survivors start a third. */
+static bool barriers_until(coh_world *world, int count, coh_status *status)
+{
+    *status = COH_OK;
+    for (int i = 0; i < count && *status == COH_OK; i++)
+        *status = coh_barrier(world);
+    return *status == COH_OK;
+}
+
+static bool join_job(test_rank *self, int id, int rank, int size, coh_world **world)
+{
+    coh_options options = COH_OPTIONS_INIT;
+    options.engine = self->engine;
+    return CHECK_OK(coh_init_unique_id(&self->ids[id], rank, size, &options, world));
+}
+
+static void jobs_are_independent(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    coh_status status;
+    coh_world *world;
+    bool first = self->rank < 2;
+    if (!join_job(self, first ? 0 : 1, self->rank % 2, 2, &world))
+        return;
+    fault_stamp(&scene->stamps[self->rank]);
+    if (self->rank == VICTIM_RANK)
+        raise(SIGKILL);
+    barriers_until(world, 300, &status);
+    if (first)
+        fault_check_lost(status, 1, &scene->stamps[VICTIM_RANK]);
+    else
+        CHECK_OK(status);
+    coh_status left = coh_finalize(world);
+    CHECK(first || left == COH_OK);
+    if (!join_job(self, 2, self->rank == 0 ? 0 : self->rank - 1, 3, &world))
+        return;
+    CHECK(barriers_until(world, 300, &status));
+    CHECK_OK(coh_finalize(world));
+}
+
+/* ---- global exit ---- */
+
+enum { EXIT_CODE = 42 };
+
+/* Rank 2 leaves something in a stdio buffer, which must reach the file. */
+static void write_unflushed(struct scene *scene)
+{
+    snprintf(scene->path, sizeof scene->path, "/tmp/cohort-test-XXXXXX");
+    int fd = mkstemp(scene->path);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (CHECK(file != NULL))
+        fputs("flushed", file);
+}
+
+static void exits_globally(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    void *memory;
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    if (self->rank == 2)
+        write_unflushed(scene);
+    atomic_fetch_add(&scene->ready, 1);
+    test_await(&scene->ready, (uint64_t)self->size, 10);
+    if (self->rank == 0)
+        coh_barrier(self->world);
+    else if (self->rank == 3)
+        coh_malloc(self->world, 100, &memory);
+    else if (self->rank == 1)
+        CHECK_OK(coh_global_exit(self->world, EXIT_CODE));
+    test_sleep(10); /* busy outside Cohort; ended from there */
+    test_fail("outlived the global exit by 10 s");
+}
+
+static void await_flushed(test_job *job)
+{
+    struct scene *scene = job->shared;
+    char text[16] = "";
+    double until = test_now() + 10;
+    while (strcmp(text, "flushed") != 0 && test_now() < until) {
+        test_sleep(0.01);
+        FILE *file = scene->path[0] ? fopen(scene->path, "re") : NULL;
+        if (!file)
+            continue;
+        if (!fgets(text, sizeof text, file))
+            text[0] = '\0';
+        fclose(file);
+    }
+    if (strcmp(text, "flushed") != 0)
+        test_fail("a stdio buffer was not flushed at global exit");
+    unlink(scene->path);
+}
+
+static void exit_code_out_of_range(test_rank *self)
+{
+    CHECK_REFUSED(coh_global_exit(self->world, 256), COH_INVALID_ARGUMENT, "256|255");
+    CHECK_REFUSED(coh_global_exit(self->world, -1), COH_INVALID_ARGUMENT, "-1|255");
+    CHECK_OK(coh_barrier(self->world));
+}
+
+#define STRUCK(row_name, function, faults, row_names)                                             \
+    {                                                                                             \
+        .name = row_name, .rows = row_names, .body = function, .engines = ON_SHM,                 \
+        .sizes = SIZE(4), .mode = TEST_UNJOINED, .environment = "COHORT_FAULT=" faults ",rank=1", \
+        .victims = VICTIM(VICTIM_RANK)                                                            \
+    }
+#define KILLED_IN(operation) \
+    STRUCK("killed_in_" operation, lost_in_program, "kill@" operation ":2", "F1")
+
+const test_case fault_lost[] = {
+    KILLED_IN("malloc"),
+    KILLED_IN("calloc"),
+    KILLED_IN("align"),
+    KILLED_IN("realloc"),
+    KILLED_IN("free"),
+    KILLED_IN("put"),
+    KILLED_IN("get"),
+    KILLED_IN("fence"),
+    KILLED_IN("quiet"),
+    KILLED_IN("sync"),
+    KILLED_IN("barrier"),
+    STRUCK("killed_in_finalize", lost_in_program, "kill@finalize", "F1"),
+    STRUCK("killed_in_puts", killed_in_puts, "kill@put:2000", "F1"),
+    STRUCK("exits_in_barrier", exit_in_program, "exit@barrier:3", "F7"),
+    STRUCK("exits_in_put", exit_in_program, "exit@put:3", "F7"),
+    STRUCK("crashes_in_barrier", crash_in_program, "crash@barrier:3", "F8"),
+    STRUCK("crashes_in_get", crash_in_program, "crash@get:3", "F8"),
+    CASE(waits_in_barrier, "F1", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(returns_without_finalize, "F7 F26", ON_MEMORY, SIZE(4), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(jobs_are_independent, "F13", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(exits_globally, "F10", ON_SHM | ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
+         .exit_code = EXIT_CODE, .director = await_flushed),
+    CASE(exit_code_out_of_range, "F10", ON_SHM | ON_THREADS, SIZE(2), .limit_s = 30),
+};
+FAULT_COUNT(lost);

@@ -1,0 +1,174 @@
+/* Ranks that are stuck, paused or only busy: FAULTS.md rows 5, 6, 9a and 27. */
+#include "faults.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STUCK = 1 };
+
+struct scene {
+    _Atomic uint64_t stamps[TEST_RANKS_MAX];
+    _Atomic uint64_t rounds;
+    _Atomic uint64_t paused; /* and resumed */
+    _Atomic uint64_t over;
+    _Atomic uint64_t warnings;
+    char warning[512];
+};
+
+static void count_warnings(void *arg, coh_log_level level, const char *message)
+{
+    struct scene *scene = arg;
+    if (level != COH_LOG_WARN)
+        return;
+    if (atomic_fetch_add(&scene->warnings, 1) == 0)
+        snprintf(scene->warning, sizeof scene->warning, "%s", message);
+}
+
+static bool join_listening(test_rank *self)
+{
+    coh_log_to(count_warnings, self->shared, COH_LOG_WARN);
+    return CHECK_OK(test_join(self));
+}
+
+/* The operation that the row's environment names after '@', if others can know of it: a rank publishes
+ * what it may wait in, and a put to mapped memory is not. */
+static void words_of(const test_rank *self, char *words, size_t room)
+{
+    char operation[32] = "";
+    sscanf(strchr(self->row->environment, '@') + 1, "%30[a-z]", operation);
+    snprintf(words, room, "rank 1|%s", strcmp(operation, "put") == 0 ? "" : operation);
+}
+
+/* Stopped by the hook in an operation. */
+static void stopped(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    char words[64];
+    words_of(self, words, sizeof words);
+    if (!join_listening(self))
+        return;
+    coh_status status = fault_program(self, scene->stamps, 20);
+    CHECK_REFUSED(status, COH_STALLED, words);
+    double took = fault_since(&scene->stamps[STUCK]);
+    if (took < 0.5 || took > 6)
+        test_fail("STALLED came after %.2f s; the deadline is 1 s", took);
+    if (CHECK(atomic_load(&scene->warnings) > 0))
+        CHECK(test_holds(scene->warning, "1"));
+    coh_peer_state state;
+    CHECK_OK(coh_peer_query(self->world, STUCK, &state, NULL, 0));
+    CHECK_EQ(state, COH_PEER_STUCK);
+    CHECK_STATUS(coh_barrier(self->world), COH_STALLED); /* it stays so */
+    coh_finalize(self->world);
+}
+
+/* Stopped where it calls nothing: still stuck, since a stopped process cannot come. */
+static void stopped_outside(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!join_listening(self) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    fault_stamp(&scene->stamps[self->rank]);
+    if (self->rank == STUCK)
+        raise(SIGSTOP);
+    CHECK_REFUSED(coh_barrier(self->world), COH_STALLED, "rank 1");
+    coh_finalize(self->world);
+}
+
+/* ---- the whole job ---- */
+
+/* Rank 0 decides between two barriers that it is over, so that all leave in the same round. */
+static void barriers_through_a_pause(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    while (!atomic_load(&scene->over)) {
+        if (!CHECK_OK(coh_barrier(self->world)))
+            return;
+        atomic_fetch_add(&scene->rounds, 1);
+        if (self->rank == 0 && atomic_load(&scene->paused))
+            atomic_store(&scene->over, 1);
+        if (!CHECK_OK(coh_barrier(self->world)))
+            return;
+    }
+    CHECK_OK(coh_finalize(self->world));
+}
+
+static void pause_all(test_job *job)
+{
+    struct scene *scene = job->shared;
+    if (!test_await(&scene->rounds, 20, 20)) {
+        test_fail("the job did not get going");
+        return;
+    }
+    for (int i = 0; i < job->processes; i++)
+        kill(job->pids[i], SIGSTOP);
+    test_sleep(2.5);
+    for (int i = 0; i < job->processes; i++)
+        kill(job->pids[i], SIGCONT);
+    test_sleep(0.3);
+    atomic_store(&scene->paused, 1);
+}
+
+/* ---- busy outside ---- */
+
+static void busy_is_only_warned_of(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (!join_listening(self) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    if (self->rank == 0)
+        test_sleep(2.5); /* past warning and stall deadlines */
+    CHECK_OK(coh_barrier(self->world));
+    if (self->rank != 0 && CHECK(atomic_load(&scene->warnings) > 0))
+        CHECK(test_holds(scene->warning, "0|outside Cohort"));
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_OK(coh_finalize(self->world));
+}
+
+static void busy_past_the_timeout(test_rank *self)
+{
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    if (self->rank == 0) {
+        test_sleep(2.5);
+    } else {
+        double began = test_now();
+        CHECK_REFUSED(coh_barrier(self->world), COH_TIMED_OUT, "barrier|0");
+        CHECK(test_now() - began < 2.4);
+    }
+    coh_finalize(self->world);
+}
+
+static void steady_progress(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    if (CHECK_OK(test_join(self))
+        && CHECK_OK(fault_program(self, scene->stamps, TEST_SANITIZED ? 5 : 50)))
+        CHECK_OK(coh_finalize(self->world));
+}
+
+#define STOPPED_IN(operation)                                                                    \
+    {                                                                                            \
+        .name = "stopped_in_" operation, .rows = "F5", .body = stopped, .engines = ON_SHM,       \
+        .sizes = SIZE(4), .mode = TEST_UNJOINED, .victims = VICTIM(STUCK),                       \
+        .environment = "COHORT_FAULT=stop@" operation ":2,rank=1 COHORT_STALL=1 COHORT_WARN=0.3" \
+    }
+
+const test_case fault_stalled[] = {
+    STOPPED_IN("barrier"),
+    STOPPED_IN("put"),
+    STOPPED_IN("malloc"),
+    CASE(stopped_outside, "F5", ON_SHM, SIZE(3), .mode = TEST_UNJOINED, .victims = VICTIM(STUCK),
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
+    CASE(barriers_through_a_pause, "F6", ON_SHM | ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3", .director = pause_all),
+    CASE(busy_is_only_warned_of, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
+    CASE(busy_past_the_timeout, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
+    CASE(steady_progress, "F27", ON_MAPPED, SIZE(8), .mode = TEST_UNJOINED, .limit_s = 60),
+};
+FAULT_COUNT(stalled);

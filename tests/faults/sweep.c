@@ -1,0 +1,77 @@
+/* The simulator strikes each rank at each of its first steps: FAULTS.md rows 1 and 5, everywhere. */
+#include "faults.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RANKS = 3, STEPS = 60 };
+
+struct scene {
+    int struck; /* the rank of this run's strike */
+    int step;
+    coh_status allowed;    /* besides COH_OK */
+    _Atomic uint64_t told; /* ranks of all runs that learnt of it */
+    _Atomic uint64_t stamps[RANKS];
+};
+
+/* Every rank comes to an end, with success or with the one error that is true. */
+static void one_rank(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    char words[32];
+    snprintf(words, sizeof words, "rank %d", scene->struck);
+    coh_status status = fault_program(self, scene->stamps, 2);
+    if (status == COH_OK)
+        status = coh_finalize(self->world);
+    else
+        coh_finalize(self->world);
+    if (status == COH_OK)
+        return;
+    atomic_fetch_add(&scene->told, 1);
+    if (self->rank != scene->struck && !CHECK_REFUSED(status, scene->allowed, words))
+        test_fail("that was with a strike on rank %d at its step %d, seed %llu", scene->struck,
+                  scene->step, (unsigned long long)self->seed);
+}
+
+static void strike(test_rank *self, const char *kind, int rank, int step)
+{
+    struct scene *scene = self->shared;
+    char script[96];
+    scene->struck = rank;
+    scene->step = step;
+    snprintf(script, sizeof script, "seed=%llu,%s=%d@%d",
+             (unsigned long long)self->seed + (unsigned)step, kind, rank, step);
+    setenv("COHORT_SIM", script, 1);
+    test_crew(self, RANKS, one_rank);
+}
+
+static void killed_at_every_step(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    int stride = TEST_SANITIZED ? 7 : 1;
+    scene->allowed = COH_PEER_LOST;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int step = 1; step <= STEPS && !test_failed(); step += stride)
+            strike(self, "kill", rank, step);
+    CHECK(scene->told > 0);
+}
+
+/* Each of these waits for the deadline, so only some steps are tried. */
+static void stalled_at_many_steps(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    int stride = TEST_SANITIZED ? 29 : 13;
+    scene->allowed = COH_STALLED;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int step = 1 + rank; step <= STEPS && !test_failed(); step += stride)
+            strike(self, "stall", rank, step);
+    CHECK(scene->told > 0);
+}
+
+const test_case fault_sweep[] = {
+    CASE(killed_at_every_step, "F1", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90),
+    CASE(stalled_at_many_steps, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
+         .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
+};
+FAULT_COUNT(sweep);

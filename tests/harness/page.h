@@ -1,0 +1,56 @@
+/* page.h - the memory that the parent and all processes of a run share. */
+#ifndef TEST_PAGE_H
+#define TEST_PAGE_H
+
+#include "harness.h"
+
+#include <stdatomic.h>
+
+enum { TEST_MESSAGES = 24, TEST_MESSAGE_BYTES = 1400 };
+
+typedef struct test_page {
+    atomic_int failures; /* may count more than there are messages */
+    atomic_int skipped;
+    atomic_int bodies_ended[TEST_RANKS_MAX];
+    char skip_reason[256];
+    char messages[TEST_MESSAGES][TEST_MESSAGE_BYTES];
+    coh_unique_id ids[TEST_IDS];
+    _Alignas(4096) unsigned char scratch[TEST_SCRATCH_BYTES];
+} test_page;
+
+/* The page of the current run; mapped by the first call, cleared by test_page_reset. */
+test_page *test_page_get(void);
+void test_page_reset(void);
+
+/* Runs one rank's part: join, body, finalize, as the row's mode says. */
+void test_rank_run(test_rank *self);
+
+/* ---- stacks.c ---- */
+
+/* Makes the file that stacks are collected in; once, before any process is started. */
+void test_stacks_open(void);
+
+/* Makes a process able to print a thread's stack when it is asked to. */
+void test_stacks_prepare(void);
+
+/* Prints the stacks of all threads of a process to standard error. */
+void test_stacks_print(pid_t pid);
+
+/* ---- leftovers.c ---- */
+
+typedef struct test_leftovers {
+    int descriptors;
+    char shm_names[8192]; /* of /dev/shm, each between newlines */
+} test_leftovers;
+
+void test_leftovers_note(test_leftovers *before);
+
+/* Reports, by test_fail, what a run left behind, and ends the processes among it. */
+void test_leftovers_check(const test_leftovers *before);
+
+/* ---- run.c ---- */
+
+/* Runs the row; findings are in the page afterwards. */
+void test_run(test_job *job);
+
+#endif

@@ -1,0 +1,192 @@
+#include "page.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double DEFAULT_LIMIT_S = 30;
+static const double SANITIZED_STRETCH = 3;
+
+static bool has_processes(const test_job *job)
+{
+    return strcmp(job->engine, "shm") == 0 && job->row->mode != TEST_ALONE;
+}
+
+static void set_variable(char *assignment)
+{
+    char *equals = strchr(assignment, '=');
+    if (!equals)
+        return;
+    *equals = '\0';
+    setenv(assignment, equals + 1, 1);
+}
+
+static void set_environment(const test_job *job)
+{
+    char text[512];
+    snprintf(text, sizeof text, "seed=%llu", (unsigned long long)job->seed);
+    if (strncmp(job->engine, "sim", 3) == 0)
+        setenv("COHORT_SIM", text, 1);
+    snprintf(text, sizeof text, "%s", job->row->environment ? job->row->environment : "");
+    for (char *next, *word = strtok_r(text, " ", &next); word; word = strtok_r(NULL, " ", &next))
+        set_variable(word);
+}
+
+/* cmocka catches fatal signals in its own process; a rank is to die of them. The address sanitizer's
+ * handlers, which say where, stay. */
+static void prepare_child(const test_job *job)
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; !TEST_ASAN && i < sizeof fatal / sizeof *fatal; i++)
+        signal(fatal[i], SIG_DFL);
+    test_stacks_prepare();
+    set_environment(job);
+}
+
+static test_rank rank_of(const test_job *job, int rank)
+{
+    test_page *page = test_page_get();
+    return (test_rank){.row = job->row,
+                       .engine = job->engine,
+                       .rank = rank,
+                       .size = job->ranks,
+                       .seed = job->seed,
+                       .ids = page->ids,
+                       .shared = page->scratch};
+}
+
+static void child_main(const test_job *job, int index)
+{
+    prepare_child(job);
+    test_rank self = rank_of(job, index);
+    if (has_processes(job) || job->row->mode == TEST_ALONE)
+        test_rank_run(&self);
+    else
+        test_crew(&self, job->ranks, test_rank_run);
+    fflush(NULL);
+    exit(0);
+}
+
+static bool start_children(test_job *job)
+{
+    job->processes = has_processes(job) ? job->ranks : 1;
+    fflush(NULL);
+    for (int i = 0; i < job->processes; i++) {
+        job->pids[i] = fork();
+        if (job->pids[i] == 0)
+            child_main(job, i);
+        if (job->pids[i] < 0) {
+            test_fail("fork of rank %d failed", i);
+            job->processes = i;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_victim(const test_job *job, int index)
+{
+    return has_processes(job) && (job->row->victims >> index & 1);
+}
+
+/* Reaps what has ended; whether all that must end have. */
+static bool all_ended(test_job *job)
+{
+    bool all = true;
+    for (int i = 0; i < job->processes; i++) {
+        if (!job->reaped[i])
+            job->reaped[i] = waitpid(job->pids[i], &job->ends[i], WNOHANG) == job->pids[i];
+        if (!job->reaped[i] && !is_victim(job, i))
+            all = false;
+    }
+    return all;
+}
+
+static bool await_children(test_job *job, double limit_s)
+{
+    double until = test_now() + limit_s;
+    while (!all_ended(job)) {
+        if (test_now() > until)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+    }
+    return true;
+}
+
+static void print_stacks(const test_job *job, double limit_s)
+{
+    fprintf(stderr, "*** time limit of %.0f s passed; the stacks of all threads:\n", limit_s);
+    for (int i = 0; i < job->processes; i++)
+        if (!job->reaped[i])
+            test_stacks_print(job->pids[i]);
+}
+
+static void end_children(test_job *job)
+{
+    for (int i = 0; i < job->processes; i++)
+        if (!job->reaped[i])
+            kill(job->pids[i], SIGKILL);
+    for (int i = 0; i < job->processes; i++)
+        if (!job->reaped[i])
+            job->reaped[i] = waitpid(job->pids[i], &job->ends[i], 0) == job->pids[i];
+}
+
+static void check_end(const test_job *job, int index)
+{
+    int end = job->ends[index];
+    const char *who = has_processes(job) ? "rank" : "process";
+    if (WIFSIGNALED(end))
+        test_fail("%s %d was killed by signal %d (%s)", who, index, WTERMSIG(end),
+                  strsignal(WTERMSIG(end)));
+    else if (WEXITSTATUS(end) != job->row->exit_code)
+        test_fail("%s %d exited with status %d, expected %d", who, index, WEXITSTATUS(end),
+                  job->row->exit_code);
+}
+
+static void check_bodies(const test_job *job)
+{
+    int bodies = job->row->mode == TEST_ALONE ? 1 : job->ranks;
+    for (int rank = 0; rank < bodies && job->row->exit_code == 0; rank++)
+        if (!(job->row->victims >> rank & 1) && !atomic_load(&test_page_get()->bodies_ended[rank]))
+            test_fail("the body of rank %d did not come to its end", rank);
+}
+
+static void make_ids(void)
+{
+    for (int i = 0; i < TEST_IDS; i++)
+        CHECK_OK(coh_unique_id_create(&test_page_get()->ids[i]));
+}
+
+void test_run(test_job *job)
+{
+    test_leftovers before;
+    test_page_reset();
+    make_ids();
+    test_leftovers_note(&before);
+    job->shared = test_page_get()->scratch;
+    double limit_s = job->row->limit_s > 0 ? job->row->limit_s : DEFAULT_LIMIT_S;
+    if (TEST_SANITIZED)
+        limit_s *= SANITIZED_STRETCH;
+
+    bool started = start_children(job);
+    if (started && job->row->director)
+        job->row->director(job);
+    bool in_time = started && await_children(job, limit_s);
+    if (started && !in_time) {
+        print_stacks(job, limit_s);
+        test_fail("the time limit of %.0f s passed", limit_s);
+    }
+    end_children(job);
+    for (int i = 0; i < job->processes && in_time; i++)
+        if (!is_victim(job, i))
+            check_end(job, i);
+    if (in_time)
+        check_bodies(job);
+    test_leftovers_check(&before);
+}

@@ -1,0 +1,232 @@
+#include "page.h"
+
+#include <getopt.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const struct engine_row {
+    const char *name;
+    unsigned mask;
+} engines[] = {
+    {"threads", ON_THREADS},
+    {"shm", ON_SHM},
+    {"sim", ON_SIM},
+    {"sim:channel", ON_CHANNEL},
+};
+
+enum { ENGINES = sizeof engines / sizeof *engines, SIZE_MOST = 16 };
+
+struct choice {
+    const char *program;
+    const char *engine; /* NULL: all */
+    const char *name;
+    int ranks; /* 0: every size of the row */
+    int repeat;
+    bool list;
+};
+
+/* One test of the group: a row on an engine at a size. */
+struct plan {
+    const test_case *row;
+    const char *engine;
+    const char *program;
+    int size;
+    char title[128];
+};
+
+struct plans {
+    struct plan *plan;
+    size_t count, room;
+};
+
+static uint64_t choose_seed(void)
+{
+    const char *given = getenv("COHORT_TEST_SEED");
+    if (given && *given)
+        return strtoull(given, NULL, 0);
+    uint64_t state = (uint64_t)(test_now() * 1e9) ^ (uint64_t)getpid();
+    return test_random(&state) % 1000000000;
+}
+
+static int cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int rank_count(const struct plan *plan)
+{
+    if (!plan->row->per_core)
+        return plan->size;
+    int wanted = plan->row->per_core * cores();
+    return wanted < TEST_RANKS_MAX ? wanted : TEST_RANKS_MAX;
+}
+
+static void print_findings(const struct plan *plan, uint64_t seed)
+{
+    const test_page *page = test_page_get();
+    int count = page->failures;
+    for (int i = 0; i < count && i < TEST_MESSAGES; i++)
+        print_error("  %s\n", page->messages[i]);
+    if (count > TEST_MESSAGES)
+        print_error("  and %d more\n", count - TEST_MESSAGES);
+    print_error("  replay: COHORT_TEST_SEED=%llu %s --engine %s --ranks %d --case %s\n",
+                (unsigned long long)seed, plan->program, plan->engine, plan->size, plan->row->name);
+}
+
+static void run_plan(void **state)
+{
+    const struct plan *plan = *state;
+    static test_job job;
+    job = (test_job){
+        .row = plan->row, .engine = plan->engine, .ranks = rank_count(plan), .seed = choose_seed()};
+    test_run(&job);
+    if (test_failed()) {
+        print_findings(plan, job.seed);
+        fail_msg("%s failed", plan->title);
+    }
+    if (atomic_load(&test_page_get()->skipped)) {
+        print_message("  skipped: %s\n", test_page_get()->skip_reason);
+        skip();
+    }
+}
+
+static void add_plan(struct plans *plans, const struct plan *plan)
+{
+    if (plans->count == plans->room) {
+        plans->room = plans->room ? 2 * plans->room : 64;
+        plans->plan = realloc(plans->plan, plans->room * sizeof *plans->plan);
+    }
+    plans->plan[plans->count++] = *plan;
+}
+
+static void add_row(struct plans *plans, const struct choice *choice, const test_case *row,
+                    const struct engine_row *engine)
+{
+    if (!(row->engines & engine->mask) || (choice->name && strcmp(choice->name, row->name) != 0)
+        || (choice->engine && strcmp(choice->engine, engine->name) != 0))
+        return;
+    for (int size = 1; size <= SIZE_MOST; size++) {
+        if (!(row->sizes >> size & 1) || (choice->ranks && choice->ranks != size))
+            continue;
+        struct plan plan = {
+            .row = row, .engine = engine->name, .program = choice->program, .size = size};
+        snprintf(plan.title, sizeof plan.title, "%s [%s] %s x%d", row->name, row->rows,
+                 engine->name, rank_count(&plan));
+        for (int i = 0; i < choice->repeat; i++)
+            add_plan(plans, &plan);
+    }
+}
+
+static int usage(const char *program, const char *complaint, const char *value)
+{
+    fprintf(stderr,
+            "%s: %s '%s'\n"
+            "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
+            "       [--repeat N] [--list]\n",
+            program, complaint, value, program, SIZE_MOST);
+    return 2;
+}
+
+static bool known_engine(const char *name)
+{
+    for (int i = 0; i < ENGINES; i++)
+        if (strcmp(engines[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int parse(int argc, char **argv, struct choice *choice)
+{
+    static const struct option names[] = {
+        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0},
+    };
+    for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        switch (option) {
+        case 'e':
+            choice->engine = optarg;
+            break;
+        case 'n':
+            choice->ranks = atoi(optarg);
+            if (choice->ranks < 1 || choice->ranks > SIZE_MOST)
+                return usage(argv[0], "not a number of ranks:", optarg);
+            break;
+        case 'c':
+            choice->name = optarg;
+            break;
+        case 'r':
+            choice->repeat = atoi(optarg);
+            if (choice->repeat < 1)
+                return usage(argv[0], "not a count:", optarg);
+            break;
+        case 'l':
+            choice->list = true;
+            break;
+        default:
+            return usage(argv[0], "bad option in", argv[optind - 1]);
+        }
+    }
+    if (choice->engine && !known_engine(choice->engine))
+        return usage(argv[0], "there is no engine", choice->engine);
+    return 0;
+}
+
+/* A variable of the caller's would change what the rows test. */
+static void clear_environment(void)
+{
+    static const char *const names[] = {"COHORT_ENGINE", "COHORT_HEAP",    "COHORT_HUGE_PAGES",
+                                        "COHORT_CHECK",  "COHORT_LOG",     "COHORT_WARN",
+                                        "COHORT_STALL",  "COHORT_TIMEOUT", "COHORT_INIT_TIMEOUT",
+                                        "COHORT_SPIN",   "COHORT_SIM",     "COHORT_FAULT",
+                                        "COHORT_RANK",   "COHORT_SIZE",    "COHORT_JOB_FD"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+}
+
+static int run_group(const char *program, const struct plans *plans)
+{
+    struct CMUnitTest *tests = calloc(plans->count, sizeof *tests);
+    for (size_t i = 0; i < plans->count; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = plans->plan[i].title, .test_func = run_plan, .initial_state = &plans->plan[i]};
+    const char *slash = strrchr(program, '/');
+    int failed =
+        _cmocka_run_group_tests(slash ? slash + 1 : program, tests, plans->count, NULL, NULL);
+    free(tests);
+    return failed ? 1 : 0;
+}
+
+int test_suite(int argc, char **argv, const test_case *const *tables, const size_t *counts,
+               size_t table_count)
+{
+    struct choice choice = {.program = argv[0], .repeat = 1};
+    struct plans plans = {0};
+    int wrong = parse(argc, argv, &choice);
+    if (wrong)
+        return wrong;
+    clear_environment();
+    test_stacks_open();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (int engine = 0; engine < ENGINES; engine++)
+        for (size_t table = 0; table < table_count; table++)
+            for (size_t i = 0; i < counts[table]; i++)
+                add_row(&plans, &choice, &tables[table][i], &engines[engine]);
+    if (plans.count == 0)
+        return usage(argv[0], "no case is for this choice, such as",
+                     choice.name ? choice.name : "this size");
+    for (size_t i = 0; choice.list && i < plans.count; i++)
+        printf("%s\n", plans.plan[i].title);
+    int outcome = choice.list ? 0 : run_group(argv[0], &plans);
+    free(plans.plan);
+    return outcome;
+}

@@ -1,0 +1,223 @@
+#include "unit.h"
+
+#include "base/os.h"
+#include "bootstrap/board.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void made_and_opened(void **state)
+{
+    cohi_board made, seen;
+    (void)state;
+    assert_int_equal(cohi_board_create(5, 123, "program", &made), COH_OK);
+    assert_int_equal(made.head->size, 5);
+    assert_int_equal(made.head->launcher, 123);
+    assert_string_equal(made.head->program, "program");
+    atomic_store(&cohi_board_slot(&made, 4)->phase, COHI_PHASE_RUNNING);
+    assert_int_equal(cohi_board_open(dup(made.fd), &seen), COH_OK);
+    assert_ptr_not_equal(seen.head, made.head);
+    assert_int_equal(atomic_load(&cohi_board_slot(&seen, 4)->phase), COHI_PHASE_RUNNING);
+    assert_int_equal(atomic_load(&cohi_board_slot(&seen, 0)->phase), COHI_PHASE_ABSENT);
+    cohi_board_close(&seen);
+    cohi_board_close(&made);
+    assert_null(made.head);
+    cohi_board_close(&made); /* again is nothing */
+}
+
+/* Slots and what is behind them do not overlap, for small and large worlds. */
+static void slots_lie_apart(void **state)
+{
+    static const int sizes[] = {1, 2, 3, 7, 64, 1000};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int size = sizes[i];
+        size_t stride = cohi_slot_stride(size);
+        assert_int_equal(stride % COHI_CACHE_LINE, 0);
+        size_t last_verdict = cohi_slot_verdict_offset(size - 1) + sizeof(uint64_t);
+        assert_true(cohi_slot_verdict_offset(0) >= sizeof(cohi_slot));
+        assert_true(cohi_slot_record_offset(size, 0, 0) >= last_verdict);
+        size_t even = cohi_slot_record_offset(size, 0, size - 1);
+        size_t odd = cohi_slot_record_offset(size, 1, size - 1);
+        assert_true(even + sizeof(cohi_record) <= stride && odd + sizeof(cohi_record) <= stride);
+        assert_int_not_equal(even, odd);
+    }
+}
+
+static void sealed_against_other_sizes(void **state)
+{
+    cohi_board made;
+    (void)state;
+    assert_int_equal(cohi_board_create(2, 0, "p", &made), COH_OK);
+    assert_int_not_equal(ftruncate(made.fd, 1), 0);
+    assert_int_not_equal(ftruncate(made.fd, 1 << 30), 0);
+    assert_true(fcntl(made.fd, F_GETFD) & FD_CLOEXEC);
+    assert_true(made.fd > STDERR_FILENO);
+    cohi_board_close(&made);
+}
+
+static void looking_only(void **state)
+{
+    cohi_board made, seen;
+    (void)state;
+    assert_int_equal(cohi_board_create(3, 0, "p", &made), COH_OK);
+    assert_int_equal(cohi_board_view(dup(made.fd), &seen), COH_OK);
+    assert_int_equal(seen.head->size, 3);
+    cohi_board_close(&seen);
+    cohi_board_close(&made);
+}
+
+static void refuse(int fd, coh_status expected)
+{
+    cohi_board board = {.fd = -1};
+    assert_int_equal(cohi_board_open(fd, &board), expected);
+    assert_true(strlen(coh_last_error()) > 0);
+    assert_int_equal(cohi_board_view(fd, &board), expected);
+    assert_int_not_equal(fcntl(fd, F_GETFD), -1); /* still the caller's */
+}
+
+static void what_is_not_a_board(void **state)
+{
+    char zeros[65536] = {0};
+    int pipes[2], file = memfd_create("x", MFD_CLOEXEC);
+    cohi_board board;
+    (void)state;
+    assert_int_equal(cohi_board_open(-1, &board), COH_TRANSPORT);
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    refuse(pipes[0], COH_TRANSPORT);
+    refuse(file, COH_TRANSPORT); /* empty */
+    assert_int_equal(write(file, zeros, sizeof zeros), sizeof zeros);
+    refuse(file, COH_TRANSPORT);
+    close(file);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+/* A copy of a real board, cut short or claiming other sizes, in ordinary memory. */
+static int copy_of(const cohi_board *board, size_t bytes)
+{
+    int file = memfd_create("copy", MFD_CLOEXEC);
+    assert_int_equal(write(file, board->head, bytes), bytes);
+    return file;
+}
+
+static void boards_that_lie(void **state)
+{
+    cohi_board made;
+    (void)state;
+    assert_int_equal(cohi_board_create(4, 0, "p", &made), COH_OK);
+    int cut = copy_of(&made, made.bytes - 64);
+    cohi_board seen;
+    assert_int_not_equal(cohi_board_open(cut, &seen), COH_OK);
+    close(cut);
+    made.head->size = 100000000;
+    int huge = copy_of(&made, made.bytes);
+    assert_int_not_equal(cohi_board_open(huge, &seen), COH_OK);
+    close(huge);
+    made.head->size = 4;
+    strcpy(made.head->version, "9.8.7");
+    int newer = copy_of(&made, made.bytes);
+    assert_int_equal(cohi_board_open(newer, &seen), COH_MISMATCH);
+    assert_says("9.8.7");
+    assert_says(coh_version_string());
+    assert_int_equal(cohi_board_view(newer, &seen), COH_OK); /* looking is allowed */
+    cohi_board_close(&seen);
+    cohi_board_close(&made);
+}
+
+static const char *describe(cohi_slot *slot, char *text)
+{
+    return cohi_slot_describe(slot, text, 128);
+}
+
+static void descriptions(void **state)
+{
+    cohi_board made;
+    char text[128], tiny[4];
+    (void)state;
+    assert_int_equal(cohi_board_create(1, 0, "p", &made), COH_OK);
+    cohi_slot *slot = cohi_board_slot(&made, 0);
+    assert_string_equal(describe(slot, text), "starting");
+    atomic_store(&slot->pid, getpid());
+    atomic_store(&slot->phase, COHI_PHASE_RUNNING);
+    assert_string_equal(describe(slot, text), "running");
+    assert_string_equal(text, "outside Cohort");
+    atomic_store(&slot->op, COHI_OP_BARRIER);
+    atomic_store(&slot->sequence, 88);
+    atomic_store(&slot->since_ns, 1);
+    assert_string_equal(describe(slot, text), "waiting");
+    assert_string_equal(text, "in barrier #88");
+    cohi_slot_describe(slot, tiny, sizeof tiny);
+    assert_string_equal(tiny, "in ");
+    atomic_store(&slot->phase, COHI_PHASE_LEFT);
+    assert_string_equal(describe(slot, text), "left");
+    atomic_store(&slot->phase, COHI_PHASE_EXITING);
+    assert_string_equal(describe(slot, text), "failed");
+    assert_string_equal(text, "exited without finalize");
+    cohi_board_close(&made);
+}
+
+static void ends(void **state)
+{
+    cohi_board made;
+    char text[128];
+    (void)state;
+    assert_int_equal(cohi_board_create(1, 0, "p", &made), COH_OK);
+    cohi_slot *slot = cohi_board_slot(&made, 0);
+    atomic_store(&slot->phase, COHI_PHASE_RUNNING);
+    atomic_store(&slot->end, COHI_ENDED | SIGKILL);
+    assert_string_equal(describe(slot, text), "failed");
+    assert_non_null(strstr(text, "killed by signal 9"));
+    atomic_store(&slot->end, COHI_ENDED | 3 << 8);
+    assert_string_equal(describe(slot, text), "failed");
+    assert_string_equal(text, "exited with status 3");
+    atomic_store(&slot->end, COHI_ENDED);
+    assert_string_equal(describe(slot, text), "failed");
+    assert_string_equal(text, "exited without finalize");
+    atomic_store(&slot->phase, COHI_PHASE_LEFT);
+    assert_string_equal(describe(slot, text), "done");
+    cohi_board_close(&made);
+}
+
+/* A stopped and a dead process, as /proc shows them. */
+static void processes_that_do_not_run(void **state)
+{
+    cohi_board made;
+    char text[128];
+    int status;
+    (void)state;
+    assert_int_equal(cohi_board_create(1, 0, "p", &made), COH_OK);
+    cohi_slot *slot = cohi_board_slot(&made, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    atomic_store(&slot->pid, child);
+    atomic_store(&slot->phase, COHI_PHASE_RUNNING);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_string_equal(describe(slot, text), "stopped");
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_string_equal(describe(slot, text), "gone");
+    cohi_board_close(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(made_and_opened),
+        cmocka_unit_test(slots_lie_apart),
+        cmocka_unit_test(sealed_against_other_sizes),
+        cmocka_unit_test(looking_only),
+        cmocka_unit_test(what_is_not_a_board),
+        cmocka_unit_test(boards_that_lie),
+        cmocka_unit_test(descriptions),
+        cmocka_unit_test(ends),
+        cmocka_unit_test(processes_that_do_not_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
