@@ -510,6 +510,7 @@ static void tell_before_leaving(coh_world *world, const char *call)
     char kept[COHI_SENTENCE_BYTES];
     snprintf(kept, sizeof kept, "%s", coh_last_error());
     cohi_op done = {.status = COH_OK};
+    cohi_verdict_spread(world);
     if (world->engine->rma
         && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
         (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);

@@ -110,12 +110,12 @@ void cohi_rma_publish(coh_world *world, cohi_opcode op)
 
 static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)
 {
-    if (!transfer->blocking)
-        return issue(world, transfer, NULL);
     cohi_op op = {.status = COH_OK};
     cohi_rma_publish(world, transfer->op);
-    coh_status status = issue(world, transfer, &op);
-    if (status == COH_OK)
+    coh_status status = issue(world, transfer, transfer->blocking ? &op : NULL);
+    if (status == COH_PEER_LOST)
+        status = cohi_verdict_presume(world, transfer->call, transfer->rank);
+    if (status == COH_OK && transfer->blocking)
         status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
     cohi_rma_publish(world, COHI_OP_NONE);
     return status;

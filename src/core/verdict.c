@@ -131,9 +131,48 @@ void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict)
         tell(world, rank, rank, verdict);
 }
 
+void cohi_verdict_spread(coh_world *world)
+{
+    for (int of = 0; of < world->size; of++) {
+        uint64_t verdict = cohi_verdict_on(world, of);
+        for (int to = 0; verdict && to < world->size; to++)
+            if (to != world->rank && !cohi_verdict_on(world, to))
+                tell(world, to, of, verdict);
+    }
+}
+
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail)
 {
     cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
+}
+
+/* The first rank but `rank` that something stands against, or -1. */
+static int other_verdict(const coh_world *world, int rank)
+{
+    for (int of = 0; of < world->size; of++)
+        if (of != rank && cohi_verdict_on(world, of))
+            return of;
+    return -1;
+}
+
+/*
+ * Something that is known already explains it better: this rank itself is lost, and the engine refuses it everything; or
+ * another is, and `rank` has left because of that.
+ */
+coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank)
+{
+    int other = cohi_verdict_on(world, rank) ? -1 : other_verdict(world, rank);
+    if (other == world->rank)
+        return cohi_verdict_check(world, call, other);
+    if (other < 0) {
+        note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LINK, 0));
+        return cohi_verdict_check(world, call, rank);
+    }
+    char text[128];
+    cohi_verdict_describe(cohi_verdict_on(world, other), text, sizeof text);
+    return cohi_world_fail(world, call, COH_PEER_LOST,
+                           "rank %d cannot be reached any more, after rank %d was lost: %s", rank,
+                           other, text);
 }
 
 coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)

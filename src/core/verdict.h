@@ -27,6 +27,9 @@ void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict);
 /* The same, and tells every other rank. */
 void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict);
 
+/* Tells every other rank all that is known, for one that leaves because of it. */
+void cohi_verdict_spread(coh_world *world);
+
 /* The verdict that this rank knows of on `rank`; 0: none. */
 uint64_t cohi_verdict_on(const coh_world *world, int rank);
 
@@ -37,6 +40,10 @@ coh_status cohi_verdict_check(coh_world *world, const char *call, int rank);
 void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
 
 coh_status cohi_verdict_status(uint64_t verdict);
+
+/* An operation on `rank` ended with COH_PEER_LOST: from now on the rank counts as lost here, though the engine may
+ * not have said so yet, or how. Passes COH_PEER_LOST and its sentence on. */
+coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank);
 
 /* The engine's upcall. */
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);
