@@ -1,6 +1,7 @@
 #include "core/control.h"
 
 #include "core/init.h"
+#include "core/verdict.h"
 #include "memory/host_copy.h"
 
 #include <string.h>
@@ -55,10 +56,14 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
         cohi_control_wake(slot);
         return COH_OK;
     }
-    if (world->engine->rma)
-        return world->engine->rma->put(world->endpoint, COHI_CONTEXT_CONTROL, rank,
-                                       COHI_SEGMENT_CONTROL, offset, bytes, count, NULL);
-    return send_frame(world, rank, offset, bytes, count);
+    coh_status status =
+        world->engine->rma
+            ? world->engine->rma->put(world->endpoint, COHI_CONTEXT_CONTROL, rank,
+                                      COHI_SEGMENT_CONTROL, offset, bytes, count, NULL)
+            : send_frame(world, rank, offset, bytes, count);
+    if (status == COH_PEER_LOST)
+        cohi_verdict_presume(world, "a control write", rank);
+    return status;
 }
 
 coh_status cohi_control_fence(coh_world *world)

@@ -85,6 +85,7 @@ static bool has_broken(uint64_t word, uint32_t now)
 static coh_status report_mismatch(const cohi_team *team, const char *call, uint64_t word)
 {
     enum { RANK = 0xffff, OP = 0xff };
+    atomic_store(&team->world->slot->alarm, 1); /* the report may be ahead of its alarm */
     return cohi_world_fail(team->world, call, COH_MISMATCH,
                            "rank %d called %s where rank %d called %s; all ranks must make the "
                            "same collective calls in the same order",
@@ -219,6 +220,8 @@ coh_status cohi_team_meet(cohi_team *team, const char *call, cohi_opcode op)
         int from = (team->index - distance + team->size) % team->size;
         cohi_flag *flag = &team->mine->flags[parity][round];
         coh_status status = tell(team, to, parity, round, mark);
+        if (COHI_UNLIKELY(status == COH_PEER_LOST))
+            return cohi_team_standing(team, call);
         if (status == COH_OK)
             status = wait_for_flag(team, call, op, from, flag);
         if (COHI_UNLIKELY(status != COH_OK))

@@ -182,6 +182,7 @@ coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
         return COH_OK;
     char text[128];
     coh_status status = cohi_verdict_status(verdict);
+    atomic_store(&world->slot->alarm, 1); /* whoever told us may not have come to that yet */
     cohi_verdict_describe(verdict, text, sizeof text);
     return cohi_world_fail(world, call, status, "rank %d%s is %s: %s", rank,
                            rank == world->rank ? " (this rank)" : "",
