@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static _Thread_local char sentence[COHI_SENTENCE_BYTES];
 
@@ -79,6 +80,14 @@ static coh_status status_of_errno(int error)
     }
 }
 
+static void describe_descriptor_limit(char *text, size_t room)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text, room, "; this process may have %llu descriptors (RLIMIT_NOFILE, ulimit -n)",
+                 (unsigned long long)limit.rlim_cur);
+}
+
 coh_status cohi_fail_os(int error, const char *format, ...)
 {
     char what[COHI_SENTENCE_BYTES];
@@ -86,5 +95,8 @@ coh_status cohi_fail_os(int error, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return cohi_fail(status_of_errno(error), "%s: %s", what, strerrordesc_np(error));
+    char limit[96] = "";
+    if (error == EMFILE)
+        describe_descriptor_limit(limit, sizeof limit);
+    return cohi_fail(status_of_errno(error), "%s: %s%s", what, strerrordesc_np(error), limit);
 }

@@ -37,11 +37,15 @@ int cohi_os_commit_shared(int fd, size_t from, size_t to);
 /* The same for private memory at `base`. */
 int cohi_os_commit_private(void *base, size_t from, size_t to);
 
+/* Gives memory back; what was there reads as zero. */
+void cohi_os_decommit_shared(int fd, size_t from, size_t to);
+void cohi_os_decommit_private(void *base, size_t from, size_t to);
+
 /* Asks for huge pages; a kernel that has none there is not an error. */
 void cohi_os_advise_huge(void *base, size_t bytes);
 
-/* Bytes that could be committed now without swapping or the OOM killer: the least of what the host
- * has free and what the memory cgroup leaves. */
+/* Bytes that could be committed now without swapping or the OOM killer: the least of what the host has free
+ * and what the memory cgroup leaves, less a reserve for everybody else. */
 uint64_t cohi_os_memory_available(void);
 uint64_t cohi_os_memory_total(void);
 

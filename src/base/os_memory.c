@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -122,6 +123,17 @@ int cohi_os_commit_private(void *base, size_t from, size_t to)
     return errno == EFAULT ? ENOMEM : errno;
 }
 
+void cohi_os_decommit_shared(int fd, size_t from, size_t to)
+{
+    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+                    (off_t)(to - from));
+}
+
+void cohi_os_decommit_private(void *base, size_t from, size_t to)
+{
+    (void)madvise((char *)base + from, to - from, MADV_DONTNEED);
+}
+
 void cohi_os_advise_huge(void *base, size_t bytes)
 {
     (void)madvise(base, bytes, MADV_HUGEPAGE);
@@ -175,6 +187,10 @@ static int cgroup_path(const char *marker, char *path, size_t room)
     return found;
 }
 
+/* A part of the host's memory is never counted as available: what other processes ask for while this one is
+ * committing must not wake the OOM killer. */
+enum { RESERVE_PART = 32 };
+
 static uint64_t cgroup_left_in(const char *folder, const char *limit_file, const char *usage_file)
 {
     char path[768];
@@ -207,15 +223,26 @@ static uint64_t cgroup_left(void)
     return cgroup_left_in("/sys/fs/cgroup", "memory.max", "memory.current");
 }
 
+/* For want of a descriptor /proc cannot be read; this leaves out what the page cache would give up. */
+static uint64_t free_memory(void)
+{
+    struct sysinfo info;
+    return sysinfo(&info) == 0 ? (uint64_t)info.freeram * info.mem_unit : UINT64_MAX;
+}
+
 uint64_t cohi_os_memory_available(void)
 {
     uint64_t host = meminfo("MemAvailable:"), group = cgroup_left();
-    return host < group ? host : group;
+    if (host == UINT64_MAX)
+        host = free_memory();
+    uint64_t left = host < group ? host : group, reserve = cohi_os_memory_total() / RESERVE_PART;
+    return left > reserve ? left - reserve : 0;
 }
 
 uint64_t cohi_os_memory_total(void)
 {
-    return meminfo("MemTotal:");
+    struct sysinfo info;
+    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : UINT64_MAX;
 }
 
 uint64_t cohi_os_address_space_left(void)

@@ -25,6 +25,8 @@ static coh_status commit_everywhere(cohi_crew *crew, const char *call, const coh
                                (unsigned long long)available);
     for (int rank = 0; rank < crew->size; rank++) {
         coh_status status = cohi_heap_commit(crew->worlds[rank], bytes);
+        for (int done = 0; status != COH_OK && done <= rank; done++)
+            cohi_heap_trim(crew->worlds[done]);
         if (status != COH_OK)
             return cohi_world_fail(first, call, status, "rank %d failed: %s", rank,
                                    coh_status_text(status));

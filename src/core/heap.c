@@ -15,7 +15,7 @@ struct cohi_heap {
     pthread_mutex_t lock; /* of `blocks`; collectives change it one at a time, others look */
     cohi_blocks *blocks;
     uint64_t reserved;
-    uint64_t backed; /* on this rank; beyond heap_limit when another rank could not follow */
+    uint64_t backed; /* on this rank; beyond heap_limit only while a growth is agreed on */
     uint64_t turns;  /* allocation calls made, for driven ranks */
     bool checks;
 };
@@ -132,20 +132,43 @@ static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
 
 /* ---- backing ---- */
 
-/* Long work goes in slices, each a beat, so that those who wait see that it moves. */
+/*
+ * Long work goes in slices, each a beat, so that those who wait see that it moves; and before each the memory is looked
+ * at again, since another job may be taking it at the same time.
+ */
+static coh_status commit_slice(coh_world *world, uint64_t to)
+{
+    struct cohi_heap *heap = world->heap;
+    uint64_t available = cohi_os_memory_available();
+    atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
+    if (to - heap->backed > available)
+        return cohi_fail(COH_NO_MEMORY, "%llu more bytes are needed, %llu are available",
+                         (unsigned long long)(to - heap->backed), (unsigned long long)available);
+    coh_status status =
+        world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, heap->backed, to);
+    if (status == COH_OK)
+        heap->backed = to;
+    return status;
+}
+
 coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
 {
     struct cohi_heap *heap = world->heap;
     coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
-    while (status == COH_OK && heap->backed < bytes) {
-        uint64_t to = bytes - heap->backed < SLICE ? bytes : heap->backed + SLICE;
-        status = world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP,
-                                                       heap->backed, to);
-        if (status == COH_OK)
-            heap->backed = to;
-        atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
-    }
+    while (status == COH_OK && heap->backed < bytes)
+        status = commit_slice(world, bytes - heap->backed < SLICE ? bytes : heap->backed + SLICE);
     return status;
+}
+
+void cohi_heap_trim(coh_world *world)
+{
+    struct cohi_heap *heap = world->heap;
+    uint64_t limit = atomic_load(&world->heap_limit);
+    if (heap->backed <= limit)
+        return;
+    world->engine->memory->segment_decommit(world->endpoint, COHI_SEGMENT_HEAP, limit,
+                                            heap->backed);
+    heap->backed = limit;
 }
 
 static coh_status back(coh_world *world, const char *call, const cohi_record *record,
@@ -207,6 +230,8 @@ static coh_status settle(coh_world *world, const char *call, cohi_record *record
     coh_status status = cohi_agree(world, call, record);
     if (status == COH_OK && grows)
         atomic_store(&world->heap_limit, target);
+    else if (grows)
+        cohi_heap_trim(world);
     return status;
 }
 

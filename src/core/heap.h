@@ -23,6 +23,9 @@ bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t
 /* Whether put and get are to be checked against the allocations (COHORT_CHECK). */
 bool cohi_heap_checks(const coh_world *world);
 
+/* Gives back what was backed beyond the bound, after a growth that did not come about. */
+void cohi_heap_trim(coh_world *world);
+
 /* Backs the first `bytes` of this rank's heap. For who allocates on its behalf (core/crew.c). */
 coh_status cohi_heap_commit(coh_world *world, uint64_t bytes);
 

@@ -198,6 +198,9 @@ typedef struct cohi_engine_memory {
     /* Backs [from, to) with memory. COH_NO_MEMORY, and nothing has changed, when there is none. */
     coh_status (*segment_commit)(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to);
 
+    /* Gives [from, to) back, when other ranks could not follow. What was there is lost. */
+    void (*segment_decommit)(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to);
+
     /* Local again: undoes segment_add and detaches the peers' regions of that number. */
     void (*segment_remove)(cohi_endpoint *endpoint, int id);
 

@@ -27,6 +27,9 @@ coh_status cohi_host_region_attach(int fd, uint64_t bytes, int huge, cohi_host_r
 /* Backs [from, to), which are page multiples. COH_NO_MEMORY and no effect when there is none. */
 coh_status cohi_host_region_commit(cohi_host_region *region, uint64_t from, uint64_t to);
 
+/* Gives [from, to) back. */
+void cohi_host_region_decommit(cohi_host_region *region, uint64_t from, uint64_t to);
+
 /* Unmaps and closes; a zeroed region is ignored. */
 void cohi_host_region_release(cohi_host_region *region);
 

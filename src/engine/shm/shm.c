@@ -81,6 +81,11 @@ static coh_status shm_segment_commit(cohi_endpoint *endpoint, int id, uint64_t f
     return cohi_host_region_commit(&endpoint->own[id], from, to);
 }
 
+static void shm_segment_decommit(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to)
+{
+    cohi_host_region_decommit(&endpoint->own[id], from, to);
+}
+
 static coh_status shm_region_export(cohi_endpoint *endpoint, int id, cohi_region_key *key)
 {
     *key = (cohi_region_key){.fd = endpoint->own[id].fd};
@@ -120,6 +125,7 @@ static const cohi_engine_memory shm_memory = {
     .size = sizeof shm_memory,
     .segment_add = shm_segment_add,
     .segment_commit = shm_segment_commit,
+    .segment_decommit = shm_segment_decommit,
     .segment_remove = shm_segment_remove,
     .region_export = shm_region_export,
     .region_attach = shm_region_attach,

@@ -99,6 +99,12 @@ static coh_status sim_segment_commit(cohi_endpoint *endpoint, int id, uint64_t f
                         id);
 }
 
+static void sim_segment_decommit(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to)
+{
+    if (endpoint->segments[id].owned)
+        cohi_os_decommit_private(endpoint->segments[id].base, from, to);
+}
+
 static void sim_segment_remove(cohi_endpoint *endpoint, int id)
 {
     cohi_sim_segment *segment = &endpoint->segments[id];
@@ -166,6 +172,7 @@ static const cohi_engine_memory memory_group = {
     .size = sizeof memory_group,
     .segment_add = sim_segment_add,
     .segment_commit = sim_segment_commit,
+    .segment_decommit = sim_segment_decommit,
     .segment_remove = sim_segment_remove,
     .region_export = sim_region_export,
     .region_attach = sim_region_attach,

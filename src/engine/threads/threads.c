@@ -93,6 +93,11 @@ static coh_status threads_segment_commit(cohi_endpoint *endpoint, int id, uint64
     return cohi_host_region_commit(&endpoint->own[id], from, to);
 }
 
+static void threads_segment_decommit(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to)
+{
+    cohi_host_region_decommit(&endpoint->own[id], from, to);
+}
+
 static void threads_segment_remove(cohi_endpoint *endpoint, int id)
 {
     cohi_host_region_release(&endpoint->own[id]);
@@ -137,6 +142,7 @@ static const cohi_engine_memory threads_memory = {
     .size = sizeof threads_memory,
     .segment_add = threads_segment_add,
     .segment_commit = threads_segment_commit,
+    .segment_decommit = threads_segment_decommit,
     .segment_remove = threads_segment_remove,
     .region_export = threads_region_export,
     .region_attach = threads_region_attach,
