@@ -194,9 +194,10 @@ COH_API coh_status coh_engine_available(const char *engine);
 /*
  * Leaves the job: completes what this rank issued, waits for the others, frees everything.
  * Collective. All resources are freed, also when it returns COH_PEER_LOST, COH_STALLED or
- * COH_MISMATCH, which say only that the others could not be waited for; COH_BUSY, COH_WRONG_THREAD and
- * COH_FORKED refuse the call and free nothing. Doing it again, or to NULL, is COH_OK and does nothing.
- * No other thread may be inside a call on the world.
+ * COH_MISMATCH, which say only that the others could not be waited for; COH_BUSY,
+ * COH_WRONG_THREAD and COH_FORKED refuse the call and free nothing. Doing it again, or to NULL,
+ * is COH_OK and does nothing (a process remembers the last 4096 worlds that it finalized). No
+ * other thread may be inside a call on the world.
  */
 COH_API coh_status coh_finalize(coh_world *world);
 

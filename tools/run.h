@@ -17,7 +17,7 @@
 #include <cohort.h>
 #include <poll.h>
 
-enum { COHI_RUN_RANKS_MAX = 4096, COHI_RUN_ENV_MAX = 256 };
+enum { COHI_RUN_RANKS_MAX = COHI_RANKS_MAX, COHI_RUN_ENV_MAX = 256 };
 
 typedef struct cohi_run_options {
     int ranks;

@@ -21,7 +21,10 @@ static int take_ranks(void *target, const char *flag, const char *value)
 /* Whether it can serve so many ranks is asked when their number is known. */
 static int take_engine(void *target, const char *flag, const char *value)
 {
-    (void)flag;
+    if (!*value) {
+        cohi_fail(COH_INVALID_ARGUMENT, "%s: the name is empty", flag);
+        return -1;
+    }
     ((cohi_run_options *)target)->engine = value;
     return 0;
 }
@@ -116,7 +119,7 @@ static int take_keep_going(void *target, const char *flag, const char *value)
 }
 
 static const cohi_flag_row flags[] = {
-    {"ranks", 'n', "N", "how many ranks, 1 to 4096; 1 when not given", take_ranks},
+    {"ranks", 'n', "N", "how many ranks, 1 to 1024; 1 when not given", take_ranks},
     {"engine", 0, "NAME", "engine that connects them, see cohort info; sets COHORT_ENGINE",
      take_engine},
     {"heap", 0, "SIZE", "most that each rank's heap can grow to: 64M, 2G, auto; sets COHORT_HEAP",

@@ -53,8 +53,7 @@ static coh_status make_ends(const cohi_run *run, int rank, struct rank_ends *end
         error = make_pipe(ends->error);
     if (error)
         return cohi_fail_os(error, "cannot make the pipes of rank %d of %d", rank, run->size);
-    return cohi_launch_offer(&run->id, rank, run->size, rank == 0 ? run->board.fd : -1,
-                             &ends->job_fd);
+    return cohi_launch_offer(&run->id, rank, run->size, run->board.fd, &ends->job_fd);
 }
 
 static _Noreturn void become_supervisor(const cohi_run *run, int rank, const struct rank_ends *ends)

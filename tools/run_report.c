@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include "base/os.h"
+
 #include "table.h"
 
 #include <errno.h>
@@ -139,7 +141,8 @@ static int report_timeout(cohi_run *run)
 /* A job that ended when it was asked to needs no table. */
 static int report_signal(cohi_run *run)
 {
-    cohi_run_say(run, "interrupted by signal %d (%s)", run->why_value, sigdescr_np(run->why_value));
+    cohi_run_say(run, "interrupted by signal %d (%s)", run->why_value,
+                 cohi_os_signal_text(run->why_value));
     if (run->stage > COHI_STAGE_ASKED)
         say_table(run);
     return EXIT_SIGNALLED + run->why_value;

@@ -39,21 +39,33 @@ static const struct unit time_units[] = {
     {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {NULL, 0},
 };
 
-/* A decimal number and a unit. strtod also takes hexadecimal, "inf" and signs; those are refused.
- */
+/* Digits, perhaps a point and digits. By hand, since strtod asks the locale what a point looks
+ * like. */
+static double parse_decimal(const char *text, const char **end)
+{
+    double number = 0, place = 1;
+    for (; isdigit((unsigned char)*text); text++)
+        number = number * 10 + (*text - '0');
+    if (*text == '.' && isdigit((unsigned char)text[1]))
+        for (text++; isdigit((unsigned char)*text); text++)
+            number += (*text - '0') * (place /= 10);
+    *end = text;
+    return number;
+}
+
 static int parse_scaled(const char *text, const struct unit *units, double most, uint64_t *value)
 {
-    if (!isdigit((unsigned char)*text) || strpbrk(text, "xXpP"))
+    const char *suffix;
+    if (!isdigit((unsigned char)*text))
         return 0;
-    char *end;
-    double number = strtod(text, &end);
+    double number = parse_decimal(text, &suffix);
     for (; units->suffix; units++) {
-        if (strcasecmp(end, units->suffix) != 0)
+        if (strcasecmp(suffix, units->suffix) != 0)
             continue;
         double scaled = number * units->factor;
-        if (!(scaled >= 0 && scaled <= most))
+        if (!(scaled <= most))
             return 0;
-        *value = (uint64_t)scaled;
+        *value = (uint64_t)(scaled + 0.5);
         return 1;
     }
     return 0;
@@ -117,9 +129,11 @@ static coh_status parse_word(const char *what, const char *text, const char *con
 static coh_status parse_flag(const char *what, const char *text, uint64_t *flag)
 {
     static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
-    coh_status status =
-        parse_word(what, text, words, sizeof words / sizeof *words, "on, off, yes, no, 1, 0", flag);
-    *flag &= 1;
+    uint64_t index = 0;
+    coh_status status = parse_word(what, text, words, sizeof words / sizeof *words,
+                                   "on, off, yes, no, 1, 0", &index);
+    if (status == COH_OK)
+        *flag = index & 1;
     return status;
 }
 
@@ -139,8 +153,6 @@ static coh_status parse_knob(const cohi_knob *knob, void *field)
     case COHI_KNOB_TEXT:
         *(const char **)field = text;
         return COH_OK;
-    case COHI_KNOB_COUNT:
-        return cohi_parse_count(knob->variable, text, 0, UINT64_MAX, field);
     case COHI_KNOB_SIZE:
         return cohi_parse_size(knob->variable, text, field);
     case COHI_KNOB_SECONDS:

@@ -12,7 +12,6 @@
 
 typedef enum cohi_knob_type {
     COHI_KNOB_TEXT,    /* const char *, as given */
-    COHI_KNOB_COUNT,   /* uint64_t */
     COHI_KNOB_SIZE,    /* uint64_t bytes: 64K, 2G; "auto" is 0 */
     COHI_KNOB_SECONDS, /* uint64_t nanoseconds: 30, 0.5, 500ms, 2m; "off" is 0 */
     COHI_KNOB_FLAG,    /* uint64_t 0 or 1: 0/1, no/yes, off/on */
@@ -25,7 +24,7 @@ typedef enum cohi_knob_type {
       "engine that connects the ranks: any, shm, threads, sim, sim:channel")                   \
     X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                             \
       "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "  \
-      "address space allows")                                                                  \
+      "address space allows; in steps of 2M")                                                  \
     X(huge_pages, COHI_KNOB_FLAG, "COHORT_HUGE_PAGES", "on",                                   \
       "ask the kernel for huge pages under the heap")                                          \
     X(check, COHI_KNOB_FLAG, "COHORT_CHECK", "off",                                            \
@@ -53,7 +52,6 @@ typedef enum cohi_knob_type {
       "set by cohort run: the descriptor on which the job is described")
 
 #define COHI_KNOB_FIELD_COHI_KNOB_TEXT    const char *
-#define COHI_KNOB_FIELD_COHI_KNOB_COUNT   uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_SIZE    uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_SECONDS uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_FLAG    uint64_t

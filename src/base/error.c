@@ -98,5 +98,6 @@ coh_status cohi_fail_os(int error, const char *format, ...)
     char limit[96] = "";
     if (error == EMFILE)
         describe_descriptor_limit(limit, sizeof limit);
-    return cohi_fail(status_of_errno(error), "%s: %s%s", what, strerrordesc_np(error), limit);
+    const char *why = strerrordesc_np(error);
+    return cohi_fail(status_of_errno(error), "%s: %s%s", what, why ? why : "unknown error", limit);
 }

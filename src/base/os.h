@@ -26,7 +26,7 @@ int cohi_os_file_bytes(int fd, size_t *bytes);
 /* Maps `bytes` of `fd` for reading and writing, at an address aligned to `alignment`. */
 int cohi_os_map_shared(int fd, size_t bytes, size_t alignment, void **base);
 
-/* Reserves `bytes` of private zero memory, aligned; backed when touched. */
+/* Reserves `bytes` of private memory, aligned; to be committed before it is touched. */
 int cohi_os_map_private(size_t bytes, size_t alignment, void **base);
 
 void cohi_os_unmap(void *base, size_t bytes);
@@ -37,15 +37,16 @@ int cohi_os_commit_shared(int fd, size_t from, size_t to);
 /* The same for private memory at `base`. */
 int cohi_os_commit_private(void *base, size_t from, size_t to);
 
-/* Gives memory back; what was there reads as zero. */
+/* Gives memory back; what was there reads as zero, and can still be written to: a peer that
+ * does not know yet may do so. */
 void cohi_os_decommit_shared(int fd, size_t from, size_t to);
 void cohi_os_decommit_private(void *base, size_t from, size_t to);
 
 /* Asks for huge pages; a kernel that has none there is not an error. */
 void cohi_os_advise_huge(void *base, size_t bytes);
 
-/* Bytes that could be committed now without swapping or the OOM killer: the least of what the host has free
- * and what the memory cgroup leaves, less a reserve for everybody else. */
+/* Bytes that could be committed now without swapping or the OOM killer: the least of what the
+ * host has free and what the memory cgroup leaves, less a reserve for everybody else. */
 uint64_t cohi_os_memory_available(void);
 uint64_t cohi_os_memory_total(void);
 
@@ -87,6 +88,9 @@ uint64_t cohi_os_host_id(void);
 
 /* Starts a thread with all signals blocked. `name` shows in ps and debuggers. */
 int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out);
+
+/* "Segmentation fault", or "unknown" for a signal without a description. */
+const char *cohi_os_signal_text(int signal);
 
 void cohi_os_close(int fd);
 

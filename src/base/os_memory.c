@@ -95,9 +95,14 @@ int cohi_os_map_shared(int fd, size_t bytes, size_t alignment, void **base)
     return map_over(bytes, alignment, MAP_SHARED, fd, base);
 }
 
+/* Without access, so that it does not count where the kernel counts every promise of memory. */
 int cohi_os_map_private(size_t bytes, size_t alignment, void **base)
 {
-    return map_over(bytes, alignment, MAP_PRIVATE | MAP_ANONYMOUS, -1, base);
+    char *place = NULL;
+    int error = reserve_aligned(bytes, alignment, &place);
+    if (!error)
+        *base = place;
+    return error;
 }
 
 void cohi_os_unmap(void *base, size_t bytes)
@@ -118,9 +123,14 @@ int cohi_os_commit_shared(int fd, size_t from, size_t to)
 /* A kernel before 5.14 cannot populate on demand; there the pages come when they are touched. */
 int cohi_os_commit_private(void *base, size_t from, size_t to)
 {
-    if (madvise((char *)base + from, to - from, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
+    char *start = (char *)base + from;
+    if (mprotect(start, to - from, PROT_READ | PROT_WRITE) != 0)
+        return errno;
+    if (madvise(start, to - from, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
         return 0;
-    return errno == EFAULT ? ENOMEM : errno;
+    int error = errno == EFAULT ? ENOMEM : errno;
+    cohi_os_decommit_private(base, from, to);
+    return error;
 }
 
 void cohi_os_decommit_shared(int fd, size_t from, size_t to)
@@ -187,43 +197,73 @@ static int cgroup_path(const char *marker, char *path, size_t room)
     return found;
 }
 
-/* A part of the host's memory is never counted as available: what other processes ask for while this one is
- * committing must not wake the OOM killer. */
+/* A part of the host's memory is never counted as available: what other processes ask for
+ * while this one is committing must not wake the OOM killer. */
 enum { RESERVE_PART = 32 };
 
-static uint64_t cgroup_left_in(const char *folder, const char *limit_file, const char *usage_file)
+/* The files of one version of memory cgroups. */
+struct cgroup_files {
+    const char *marker; /* of its line in /proc/self/cgroup */
+    const char *root;
+    const char *limit;
+    const char *usage;
+    const char *cache; /* in memory.stat: what the kernel gives up when it must */
+};
+
+static const struct cgroup_files cgroup_versions[] = {
+    {"0::", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
+    {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file "},
+};
+
+static int read_in(const char *folder, const char *file, const char *key, uint64_t *number)
 {
-    char path[768];
-    uint64_t limit, usage;
-    snprintf(path, sizeof path, "%s/%s", folder, limit_file);
-    if (!read_number(path, NULL, &limit))
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return read_number(path, key, number);
+}
+
+static uint64_t left_in_group(const char *folder, const struct cgroup_files *files)
+{
+    uint64_t limit, usage, cache = 0;
+    if (!read_in(folder, files->limit, NULL, &limit)
+        || !read_in(folder, files->usage, NULL, &usage))
         return UINT64_MAX;
-    snprintf(path, sizeof path, "%s/%s", folder, usage_file);
-    if (!read_number(path, NULL, &usage))
-        return UINT64_MAX;
+    (void)read_in(folder, "memory.stat", files->cache, &cache);
+    usage -= cache < usage ? cache : usage;
     return limit > usage ? limit - usage : 0;
 }
 
-/* What the memory cgroup leaves, version 2 or 1; a container may see its own group as the root. */
-static uint64_t cgroup_left(void)
+/* The least of what the group and those above it leave; a container may see its own as the root. */
+static uint64_t left_in_hierarchy(const struct cgroup_files *files)
 {
-    char group[512], folder[600];
-    if (cgroup_path("0::", group, sizeof group)) {
-        snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", group);
-        uint64_t left = cgroup_left_in(folder, "memory.max", "memory.current");
-        if (left != UINT64_MAX)
-            return left;
+    char group[512], folder[768];
+    uint64_t least = UINT64_MAX;
+    if (!cgroup_path(files->marker, group, sizeof group))
+        return UINT64_MAX;
+    for (;;) {
+        snprintf(folder, sizeof folder, "%s%s", files->root, group);
+        uint64_t left = left_in_group(folder, files);
+        least = left < least ? left : least;
+        char *last = strrchr(group, '/');
+        if (!last || group[0] == '\0')
+            return least;
+        *last = '\0';
     }
-    if (cgroup_path(":memory:", group, sizeof group)) {
-        snprintf(folder, sizeof folder, "/sys/fs/cgroup/memory%s", group);
-        uint64_t left = cgroup_left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes");
-        if (left != UINT64_MAX)
-            return left;
-    }
-    return cgroup_left_in("/sys/fs/cgroup", "memory.max", "memory.current");
 }
 
-/* For want of a descriptor /proc cannot be read; this leaves out what the page cache would give up. */
+static uint64_t cgroup_left(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof cgroup_versions / sizeof *cgroup_versions; i++) {
+        uint64_t left = left_in_hierarchy(&cgroup_versions[i]);
+        least = left < least ? left : least;
+    }
+    return least;
+}
+
+/* For want of a descriptor /proc cannot be read; this leaves out what the page cache would
+ * give up. */
 static uint64_t free_memory(void)
 {
     struct sysinfo info;

@@ -109,6 +109,14 @@ int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, vo
     return error;
 }
 
+const char *cohi_os_signal_text(int signal)
+{
+    const char *text = sigdescr_np(signal);
+    if (text)
+        return text;
+    return signal >= SIGRTMIN && signal <= SIGRTMAX ? "a real-time signal" : "unknown";
+}
+
 void cohi_os_close(int fd)
 {
     int kept = errno;

@@ -63,7 +63,12 @@ static void write_head(cohi_board_head *head, int size, pid_t launcher, const ch
 coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi_board *board)
 {
     size_t bytes = board_bytes((size_t)size, cohi_slot_stride(size));
+    uint64_t available = cohi_os_memory_available();
     int fd;
+    if (bytes > available)
+        return cohi_fail(COH_NO_MEMORY,
+                         "a job of %d ranks needs a board of %zu bytes; %llu are available", size,
+                         bytes, (unsigned long long)available);
     int error = cohi_os_shared_create(COHI_BOARD_NAME, bytes, &fd);
     if (error)
         return cohi_fail_os(error, "cannot make the job's board of %zu bytes", bytes);
@@ -160,7 +165,7 @@ void cohi_describe_end(int wait_status, char *text, size_t room)
 {
     if (WIFSIGNALED(wait_status))
         snprintf(text, room, "killed by signal %d (%s)", WTERMSIG(wait_status),
-                 sigdescr_np(WTERMSIG(wait_status)));
+                 cohi_os_signal_text(WTERMSIG(wait_status)));
     else
         snprintf(text, room, "exited with status %d", WEXITSTATUS(wait_status));
 }

@@ -24,8 +24,9 @@
 #define COHI_BOARD_MAGIC UINT64_C(0x31647261626f6843)
 
 enum {
-    COHI_RANKS_MAX = 65536,
-    COHI_ROUNDS = 16 /* of a dissemination over COHI_RANKS_MAX ranks */
+    COHI_RANKS_MAX =
+        1024,        /* on one host: each keeps a record of each, so memory goes by the square */
+    COHI_ROUNDS = 10 /* of a dissemination over as many */
 };
 
 /* ---- meeting: how the ranks of a team synchronise ---- */

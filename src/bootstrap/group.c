@@ -19,6 +19,7 @@
 struct cohi_group {
     int rank;
     int size;
+    double patience_s; /* how long all that come wait for the others */
     cohi_board board;
     int *links; /* root: [size], -1 for itself; others: [1], to the root */
 };
@@ -59,16 +60,18 @@ static void list_ranks(const unsigned char *absent, int size, char *text, size_t
         snprintf(text + used, room - used, " and %d more", more);
 }
 
-static coh_status fail_missing(const unsigned char *absent, int size, const char *what)
+static coh_status fail_missing(const cohi_group *group, const unsigned char *absent)
 {
+    int size = group->size;
     char list[256] = "";
     int count = 0;
     for (int rank = 0; rank < size; rank++)
         count += absent[rank];
     list_ranks(absent, size, list, sizeof list);
     return cohi_fail(COH_TIMED_OUT,
-                     "coh_init: %d of %d ranks did not %s in time (COHORT_INIT_TIMEOUT): rank %s",
-                     count, size, what, list);
+                     "coh_init: %d of %d ranks did not come within %.1f s (COHORT_INIT_TIMEOUT): "
+                     "rank %s",
+                     count, size, group->patience_s, list);
 }
 
 static coh_status fail_descriptors(const char *what)
@@ -198,7 +201,7 @@ static coh_status fail_absent(cohi_group *group)
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory");
     for (int rank = 1; rank < group->size; rank++)
         absent[rank] = group->links[rank] < 0;
-    coh_status status = fail_missing(absent, group->size, "come");
+    coh_status status = fail_missing(group, absent);
     free(absent);
     return status;
 }
@@ -271,10 +274,11 @@ static coh_status reach_root(cohi_group *group, const cohi_id_layout *id, uint64
             return COH_OK;
         if (error != ECONNREFUSED && error != EAGAIN)
             return cohi_fail_os(error, "coh_init: rank %d cannot connect to rank 0", group->rank);
-        if (cohi_now_ns() >= deadline_ns) {
-            unsigned char absent[1] = {1};
-            return fail_missing(absent, 1, "come");
-        }
+        if (cohi_now_ns() >= deadline_ns)
+            return cohi_fail(COH_TIMED_OUT,
+                             "coh_init: rank 0 of %d did not come within %.1f s "
+                             "(COHORT_INIT_TIMEOUT), so rank %d could not ask who else is missing",
+                             group->size, group->patience_s, group->rank);
         sleep_ns(RETRY_NS);
     }
 }
@@ -349,6 +353,7 @@ coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_boa
     status = make_group(rank, size, &made);
     if (status != COH_OK)
         return status;
+    made->patience_s = (double)(deadline_ns - cohi_now_ns()) / 1e9;
     if (rank == 0 && board->head) {
         made->board = *board;
         *board = (cohi_board){.fd = -1};

@@ -204,11 +204,11 @@ static coh_status take_message(int fd, int rank, struct message *message, int *b
 static coh_status open_board(int board_fd, int rank, cohi_board *board)
 {
     *board = (cohi_board){.fd = -1};
-    if (board_fd < 0 && rank > 0)
-        return COH_OK;
     if (board_fd < 0)
-        return cohi_fail(COH_LIMIT, "coh_init: the job's board did not reach rank 0: no descriptor "
-                                    "was free to receive it (see ulimit -n)");
+        return cohi_fail(COH_LIMIT,
+                         "coh_init: the job's board did not reach rank %d: no descriptor was free "
+                         "to receive it (see ulimit -n)",
+                         rank);
     int error = cohi_os_fd_above_stdio(&board_fd);
     if (error) {
         cohi_os_close(board_fd);

@@ -1,11 +1,11 @@
 /*
  * launch.h - how the launcher tells a process which rank of which job it is.
  *
- * One inherited descriptor (COHORT_JOB_FD), a local socket in which one message already waits: the job's
- * unique id, this process's rank, the size, and, for rank 0, the board beside it. The id is a secret, so
- * it travels neither in the environment nor in an argument list. The first process that reads it is the
- * rank, and may join again, each time by an id derived from the first; another one finds nothing
- * there and is told so.
+ * One inherited descriptor (COHORT_JOB_FD), a local socket in which one message already waits:
+ * the job's unique id, this process's rank, the size, and the board beside it. The id is a
+ * secret, so it travels neither in the environment nor in an argument list. The first process
+ * that reads it is the rank, and may join again, each time by an id derived from the first;
+ * another one finds nothing there and is told so.
  */
 #ifndef COHI_BOOTSTRAP_LAUNCH_H
 #define COHI_BOOTSTRAP_LAUNCH_H
@@ -17,18 +17,18 @@ typedef struct cohi_launch {
     coh_unique_id id;
     int rank;
     int size;
-    cohi_board board; /* rank 0: the launcher's; others: head is NULL */
+    cohi_board board; /* the launcher's; when joining again, head is NULL */
 } cohi_launch;
 
 /* Makes the socket pair and leaves the message in it; *fd is to be inherited by the rank (it is
- * not close-on-exec). `board_fd` is -1 for ranks other than 0. The caller closes *fd. */
+ * not close-on-exec). The caller closes *fd. */
 coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int board_fd, int *fd);
 
 /* Whether the environment says that a launcher started this process. */
 int cohi_launch_present(const cohi_config *config);
 
-/* Takes the message. COH_INVALID_ARGUMENT when the environment is contradictory, COH_NOT_AVAILABLE when
- * the descriptor is closed or was used up, with what to do about it. */
+/* Takes the message. COH_INVALID_ARGUMENT when the environment is contradictory,
+ * COH_NOT_AVAILABLE when the descriptor is closed or was used up, with what to do about it. */
 coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch);
 
 #endif

@@ -41,7 +41,8 @@ coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout)
     memcpy(&read, id->bytes, sizeof read);
     if (memcmp(read.magic, id_magic, sizeof id_magic) != 0 || read.check != check_of(&read))
         return cohi_fail(COH_INVALID_ARGUMENT,
-                         "the unique id is not one that coh_unique_id_create made, or not all of "
+                         "coh_init_unique_id: the unique id is not one that coh_unique_id_create "
+                         "made, or not all of "
                          "its %zu bytes were passed on",
                          sizeof *id);
     *layout = read;

@@ -8,9 +8,9 @@
 
 /*
  * Brings `mine` (op, status, arguments) to all ranks and compares. Between cohi_team_enter and
- * leave; it is a meeting as well. The same on all ranks: COH_MISMATCH  the arguments differ; the
- * sentence has both sides' the status of the lowest rank that failed, with its name COH_OK all
- * agree or what kept the ranks from meeting.
+ * leave; it is a meeting as well. The outcome is the same on all ranks: COH_MISMATCH, with both
+ * sides' values, when the arguments differ; the status of the lowest rank that failed, with its
+ * name; COH_OK when all agree. What kept the ranks from meeting comes before all that.
  */
 coh_status cohi_agree(coh_world *world, const char *call, cohi_record *mine);
 

@@ -1,5 +1,6 @@
 #include "core/control.h"
 
+#include "base/clock.h"
 #include "core/init.h"
 #include "core/verdict.h"
 #include "memory/host_copy.h"
@@ -40,7 +41,7 @@ static coh_status send_frame(coh_world *world, int rank, size_t offset, const vo
         if (world->engine->lifecycle->progress)
             world->engine->lifecycle->progress(world->endpoint);
         if (world->engine->lifecycle->idle)
-            world->engine->lifecycle->idle(world->endpoint, 1000000);
+            world->engine->lifecycle->idle(world->endpoint, COHI_NS_PER_MS);
         else
             cohi_cpu_relax();
     }

@@ -24,6 +24,9 @@ static coh_status commit_everywhere(cohi_crew *crew, const char *call, const coh
                                (unsigned long long)growth, crew->size,
                                (unsigned long long)available);
     for (int rank = 0; rank < crew->size; rank++) {
+        if (!crew->worlds[rank])
+            return cohi_world_fail(first, call, COH_PEER_LOST,
+                                   "rank %d is lost: finalized while others still needed it", rank);
         coh_status status = cohi_heap_commit(crew->worlds[rank], bytes);
         for (int done = 0; status != COH_OK && done <= rank; done++)
             cohi_heap_trim(crew->worlds[done]);
@@ -131,6 +134,7 @@ void cohi_crew_leave(coh_world *world)
     pthread_mutex_lock(&crew->lock);
     if (world->endpoint)
         world->engine->lifecycle->close(world->endpoint);
+    crew->worlds[world->rank] = NULL;
     bool last = --crew->open == 0;
     pthread_mutex_unlock(&crew->lock);
     if (last)

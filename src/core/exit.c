@@ -1,22 +1,34 @@
 #include "core/exit.h"
 
-#include <signal.h>
+#include "base/clock.h"
+#include "base/os.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Time for stdio to be flushed; then the process ends without. */
-enum { FLUSH_MS = 500 };
+#define FLUSH_NS (500 * COHI_NS_PER_MS)
 
-/* A thread of the program may hold a stream's lock for ever; the kernel ends the process then. */
-static void arm_kill(void)
+static void *flush(void *done)
 {
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-    struct itimerspec when = {.it_value = {.tv_nsec = FLUSH_MS * 1000000L}};
-    timer_t timer;
-    if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
-        timer_settime(timer, 0, &when, NULL);
+    fflush(NULL);
+    atomic_store((atomic_uint *)done, 1);
+    cohi_os_futex_wake(done);
+    return NULL;
+}
+
+/* In a thread of its own: a thread of the program may hold a stream's lock for ever, as one
+ * does that waits for input. */
+static void flush_within_time(void)
+{
+    static atomic_uint done;
+    pthread_t flusher;
+    uint64_t until = cohi_now_ns() + FLUSH_NS;
+    if (cohi_os_thread_start("cohort-flush", flush, &done, &flusher) != 0)
+        return;
+    while (atomic_load(&done) == 0 && cohi_now_ns() < until)
+        cohi_os_futex_wait(&done, 0, COHI_NS_PER_MS);
 }
 
 void cohi_exit_if_asked(coh_world *world)
@@ -24,8 +36,7 @@ void cohi_exit_if_asked(coh_world *world)
     uint64_t asked = atomic_load(&world->board->head->global_exit);
     if (!(asked & COHI_ENDED))
         return;
-    arm_kill();
-    fflush(NULL);
+    flush_within_time();
     _exit((int)(asked & 0xff));
 }
 

@@ -32,7 +32,7 @@ struct cohi_heap {
 #define LARGE_STEP     (2 * MIB)
 #define MOST_AHEAD     (16 * MIB)
 #define MOST_ALIGNMENT LARGE_STEP /* where segments start, in every process */
-#define SLICE          GIB        /* the kernel backs some GiB a second */
+#define SLICE          (64 * MIB) /* well within a second, also where the kernel is slow at it */
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
@@ -92,6 +92,11 @@ void cohi_heap_close(coh_world *world)
     world->heap = NULL;
 }
 
+uint64_t cohi_heap_reserved(const coh_world *world)
+{
+    return world->heap->reserved;
+}
+
 bool cohi_heap_checks(const coh_world *world)
 {
     return world->heap->checks;
@@ -133,8 +138,8 @@ static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
 /* ---- backing ---- */
 
 /*
- * Long work goes in slices, each a beat, so that those who wait see that it moves; and before each the memory is looked
- * at again, since another job may be taking it at the same time.
+ * Long work goes in slices, each a beat, so that those who wait see that it moves; and before
+ * each the memory is looked at again, since another job may be taking it at the same time.
  */
 static coh_status commit_slice(coh_world *world, uint64_t to)
 {

@@ -20,6 +20,9 @@ void cohi_heap_close(coh_world *world);
 /* The live allocation around `offset`, as it was asked for; false when there is none. */
 bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t *bytes);
 
+/* Bytes that the heap can grow to. */
+uint64_t cohi_heap_reserved(const coh_world *world);
+
 /* Whether put and get are to be checked against the allocations (COHORT_CHECK). */
 bool cohi_heap_checks(const coh_world *world);
 

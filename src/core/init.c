@@ -82,15 +82,21 @@ static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *c
     snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
 }
 
+/* So that those who look at the job see who has come to init and who has not. */
+static void announce_joining(cohi_slot *slot)
+{
+    atomic_store(&slot->pid, getpid());
+    atomic_store(&slot->op, COHI_OP_INIT);
+    atomic_store(&slot->phase, COHI_PHASE_JOINING);
+}
+
 static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
 {
     world->engine = engine;
     world->warn_ns = config->warn;
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
-    atomic_store(&world->slot->pid, getpid());
-    atomic_store(&world->slot->phase, COHI_PHASE_JOINING);
-    atomic_store(&world->slot->op, COHI_OP_INIT);
+    announce_joining(world->slot);
 }
 
 static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
@@ -312,8 +318,8 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
 
 /* ---- processes ---- */
 
-/* The steps for one rank of a group. Each ends with an exchange of cards, in which all learn whether one
- * of them could not go on. */
+/* The steps for one rank of a group. Each ends with an exchange of cards, in which all learn
+ * whether one of them could not go on. */
 static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
                            uint64_t deadline_ns, cohi_card *cards)
 {
@@ -407,6 +413,8 @@ static coh_status init_launched(const coh_options *options, const cohi_config *c
     coh_status status = cohi_launch_accept(config, &launch);
     if (status != COH_OK)
         return status;
+    if (launch.board.head)
+        announce_joining(cohi_board_slot(&launch.board, launch.rank));
     status =
         join_group(&launch.id, launch.rank, launch.size, &launch.board, options, config, world);
     cohi_board_close(&launch.board);

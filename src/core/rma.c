@@ -15,17 +15,13 @@ coh_status cohi_rma_locate(coh_world *world, const char *call, const void *point
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "engine %s has no one-sided memory, so there is no heap",
                                world->engine->name);
-    coh_heap_stats stats = {.size = sizeof stats};
-    coh_status status = coh_heap_query(world, &stats);
-    if (status != COH_OK)
-        return status;
+    uint64_t reserved = cohi_heap_reserved(world);
     uint64_t distance = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
-    if (distance >= stats.reserved)
+    if (distance >= reserved)
         return cohi_world_fail(world, call, COH_NOT_SYMMETRIC,
                                "address %p is not in the symmetric heap of this rank (%p, %llu "
                                "bytes)",
-                               pointer, (void *)world->heap_base,
-                               (unsigned long long)stats.reserved);
+                               pointer, (void *)world->heap_base, (unsigned long long)reserved);
     *offset = distance;
     return COH_OK;
 }
@@ -67,6 +63,20 @@ static coh_status check_allocation(coh_world *world, const cohi_transfer *transf
                            (unsigned long long)start, (unsigned long long)length);
 }
 
+static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
+{
+    uint64_t verdict = cohi_verdict_on(world, transfer->rank);
+    if (verdict == COHI_VERDICT_NONE)
+        return COH_OK;
+    char text[128];
+    coh_status status = cohi_verdict_status(verdict);
+    cohi_verdict_describe(verdict, text, sizeof text);
+    return cohi_world_fail(world, transfer->call, status,
+                           "rank %d, offset %llu, length %zu: the rank is %s: %s", transfer->rank,
+                           (unsigned long long)transfer->offset, transfer->bytes,
+                           status == COH_PEER_LOST ? "lost" : "stalled", text);
+}
+
 static coh_status check(coh_world *world, const cohi_transfer *transfer)
 {
     coh_status status = cohi_world_check_rank(world, transfer->call, transfer->rank);
@@ -87,7 +97,7 @@ static coh_status check(coh_world *world, const cohi_transfer *transfer)
     }
     if (status == COH_OK)
         status = cohi_verdict_check(world, transfer->call, world->rank);
-    return status == COH_OK ? cohi_verdict_check(world, transfer->call, transfer->rank) : status;
+    return status == COH_OK ? check_alive(world, transfer) : status;
 }
 
 /* ---- moving ---- */

@@ -59,8 +59,8 @@ void cohi_team_close(cohi_team *team)
 /* ---- what stands against it ---- */
 
 /*
- * Who called what, in one word, so that it arrives whole however many ranks report at once: a bit that says so, the
- * low bits of the epoch, two operations, two ranks.
+ * Who called what, in one word, so that it arrives whole however many ranks report at once: a bit
+ * that says so, the low bits of the epoch, two operations, two ranks.
  */
 enum { EPOCH_AT = 48, EPOCH_BITS = 15, THEIR_OP_AT = 40, OUR_OP_AT = 32, OUR_RANK_AT = 16 };
 
@@ -74,8 +74,8 @@ static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, co
            | (uint64_t)ours << OUR_OP_AT | (uint64_t)our_rank << OUR_RANK_AT | (uint64_t)their_rank;
 }
 
-/* Whether the meeting that broke is the present one, or an earlier one. A member that is still in the one before can
- * finish it: all have come to that. */
+/* Whether the meeting that broke is the present one, or an earlier one. A member that is still
+ * in the one before can finish it: all have come to that. */
 static bool has_broken(uint64_t word, uint32_t now)
 {
     uint32_t ahead = (uint32_t)(word >> EPOCH_AT) - now;

@@ -1,6 +1,7 @@
 #include "core/verdict.h"
 
 #include "base/log.h"
+#include "base/os.h"
 #include "core/control.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ static void describe_loss(cohi_loss loss, int detail, char *text, size_t room)
         snprintf(text, room, "exited with status %d", detail);
         return;
     case COHI_LOSS_SIGNALED:
-        snprintf(text, room, "killed by signal %d (%s)", detail, sigdescr_np(detail));
+        snprintf(text, room, "killed by signal %d (%s)", detail, cohi_os_signal_text(detail));
         return;
     case COHI_LOSS_UNFINISHED:
         snprintf(text, room, "exited without finalize");
@@ -156,8 +157,8 @@ static int other_verdict(const coh_world *world, int rank)
 }
 
 /*
- * Something that is known already explains it better: this rank itself is lost, and the engine refuses it everything; or
- * another is, and `rank` has left because of that.
+ * Something that is known already explains it better: this rank itself is lost, and the engine
+ * refuses it everything; or another is, and `rank` has left because of that.
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank)
 {

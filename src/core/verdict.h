@@ -41,8 +41,9 @@ void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
 
 coh_status cohi_verdict_status(uint64_t verdict);
 
-/* An operation on `rank` ended with COH_PEER_LOST: from now on the rank counts as lost here, though the engine may
- * not have said so yet, or how. Passes COH_PEER_LOST and its sentence on. */
+/* An operation on `rank` ended with COH_PEER_LOST: from now on the rank counts as lost here,
+ * though the engine may not have said so yet, or how. Passes COH_PEER_LOST and its sentence
+ * on. */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank);
 
 /* The engine's upcall. */

@@ -70,8 +70,8 @@ static void observe(cohi_wait *wait, int rank, const cohi_sight *sight)
     uint64_t passed = wait->waited_ns - wait->unchanged_from_ns;
     wait->unchanged_from_ns = wait->waited_ns;
     bool held = sight->stopped || sight->op != COHI_OP_NONE;
-    bool same =
-        suspect->rank == rank && suspect->op == sight->op && suspect->sequence == sight->sequence;
+    bool same = suspect->rank == rank && suspect->op == sight->op && suspect->beat == sight->beat
+                && suspect->sequence == sight->sequence;
     suspect->unchanged_ns = held && same ? suspect->unchanged_ns + passed : 0;
     suspect->rank = rank;
     suspect->op = sight->op;

@@ -19,16 +19,14 @@ struct watched {
     int pidfd;
 };
 
-/*
- * The table of who is watched; `wake` makes the watcher read it again. `generation` counts its
- * changes, so that the watcher knows whether what it polled is still what it was.
- */
+/* The table of who is watched; `wake` makes the watcher read it again. */
 static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;  /* starting and ending the thread */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* the rest; taken second */
 static struct watched *table;
 static size_t table_count;
 static size_t table_room;
-static uint64_t generation;
+static coh_world *attended; /* by the watcher at the moment, outside the lock */
+static pthread_cond_t let_go_of = PTHREAD_COND_INITIALIZER;
 static size_t worlds; /* watched; the thread ends with the last */
 static int wake = -1;
 static pthread_t watcher;
@@ -36,6 +34,10 @@ static pid_t watcher_process; /* a forked child inherits the table but not the t
 
 /* How long to wait for the supervisor, which reaps the process, to say how it ended. */
 #define REAP_GRACE_NS (100 * COHI_NS_PER_MS)
+
+/* How often to look whether a rank has called coh_global_exit; all are to be gone within a
+ * second. */
+enum { EXIT_LOOK_MS = 200 };
 
 static uint64_t reaped(cohi_slot *slot, bool supervised)
 {
@@ -65,19 +67,50 @@ static uint64_t verdict_on_end(coh_world *world, int rank)
     return cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_ENDED, 0);
 }
 
-static void attend_end(struct watched *entry)
+/* Outside the lock: it may wait for the supervisor, and calls the user's log hook. */
+static void attend_end(const struct watched *entry)
 {
-    coh_world *world = entry->world;
-    cohi_exit_if_asked(world);
-    uint64_t verdict = verdict_on_end(world, entry->rank);
+    uint64_t verdict = verdict_on_end(entry->world, entry->rank);
     if (verdict != COHI_VERDICT_NONE)
-        cohi_verdict_note(world, entry->rank, verdict);
-    *entry = table[--table_count];
-    generation++;
+        cohi_verdict_note(entry->world, entry->rank, verdict);
+}
+
+/* Takes an entry whose process has ended out of the table, and holds its world until it is
+ * attended to. */
+static bool take_ended(struct watched *ended)
+{
+    bool found = false;
+    pthread_mutex_lock(&watch_lock);
+    for (size_t i = 0; i < table_count && !found; i++) {
+        found = cohi_os_pidfd_ended(table[i].pidfd);
+        if (found) {
+            *ended = table[i];
+            table[i] = table[--table_count];
+            attended = ended->world;
+        }
+    }
+    pthread_mutex_unlock(&watch_lock);
+    return found;
+}
+
+static void let_go(void)
+{
+    pthread_mutex_lock(&watch_lock);
+    attended = NULL;
+    pthread_cond_broadcast(&let_go_of);
+    pthread_mutex_unlock(&watch_lock);
+}
+
+static void check_exit(void)
+{
+    pthread_mutex_lock(&watch_lock);
+    for (size_t i = 0; i < table_count; i++)
+        cohi_exit_if_asked(table[i].world);
+    pthread_mutex_unlock(&watch_lock);
 }
 
 /* What to poll: the wake descriptor, then one for each entry. */
-static struct pollfd *copy_table(size_t *count, uint64_t *seen)
+static struct pollfd *copy_table(size_t *count)
 {
     pthread_mutex_lock(&watch_lock);
     struct pollfd *set = calloc(table_count + 1, sizeof *set);
@@ -86,24 +119,24 @@ static struct pollfd *copy_table(size_t *count, uint64_t *seen)
         for (size_t i = 0; i < table_count; i++)
             set[i + 1] = (struct pollfd){.fd = table[i].pidfd, .events = POLLIN};
         *count = table_count + 1;
-        *seen = generation;
     }
     pthread_mutex_unlock(&watch_lock);
     return set;
 }
 
-/* From the end, since an entry that is done with is replaced by the last. */
-static void attend(const struct pollfd *set, size_t count, uint64_t seen)
+/* Until a process ends, the table changes, or it is time to look whether the job is asked to
+ * end. A poll that is refused (the descriptor limit was lowered below the table's size) only
+ * means to look that often. */
+static void sleep_on_table(void)
 {
-    pthread_mutex_lock(&watch_lock);
+    size_t count = 0;
+    struct pollfd *set = copy_table(&count);
     uint64_t ignored;
-    if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0 && errno == EBADF)
-        generation++;
-    if (generation == seen)
-        for (size_t i = count - 1; i > 0; i--)
-            if (set[i].revents)
-                attend_end(&table[i - 1]);
-    pthread_mutex_unlock(&watch_lock);
+    if (!set || (poll(set, (nfds_t)count, EXIT_LOOK_MS) < 0 && errno != EINTR))
+        nanosleep(&(struct timespec){.tv_nsec = EXIT_LOOK_MS * 1000000L}, NULL);
+    else if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0)
+        errno = 0; /* somebody else's wake came first */
+    free(set);
 }
 
 static bool goes_on(void)
@@ -118,12 +151,13 @@ static void *watch(void *arg)
 {
     (void)arg;
     while (goes_on()) {
-        size_t count;
-        uint64_t seen;
-        struct pollfd *set = copy_table(&count, &seen);
-        if (set && poll(set, (nfds_t)count, -1) > 0)
-            attend(set, count, seen);
-        free(set);
+        struct watched ended;
+        sleep_on_table();
+        check_exit();
+        while (take_ended(&ended)) {
+            attend_end(&ended);
+            let_go();
+        }
     }
     return NULL;
 }
@@ -146,7 +180,6 @@ static coh_status make_room(size_t more)
 static void notify(void)
 {
     uint64_t one = 1;
-    generation++;
     if (write(wake, &one, sizeof one) < 0)
         return; /* the counter is full: the watcher is awake as it is */
 }
@@ -175,6 +208,8 @@ static void remove_peers(const coh_world *world)
             table[i - 1] = table[--table_count];
     worlds--;
     notify();
+    while (attended == world)
+        pthread_cond_wait(&let_go_of, &watch_lock);
     pthread_mutex_unlock(&watch_lock);
 }
 

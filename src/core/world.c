@@ -20,12 +20,11 @@ static _Thread_local uint64_t bound_crew;
 static _Thread_local int bound_rank;
 
 /* Tombstones kept, so that a stale handle is recognised; the oldest beyond that are freed. */
-enum { TOMBSTONES = 256 };
+enum { TOMBSTONES = 4 * COHI_RANKS_MAX };
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static coh_world *open_worlds;
 static coh_world *tombstones; /* newest first */
-static uint64_t last_serial;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key; /* its destructor tells that a bound thread ended */
 
@@ -53,6 +52,13 @@ coh_status cohi_world_check_rank(const coh_world *world, const char *call, int r
 
 /* ---- the gate ---- */
 
+static void forget_binding(void)
+{
+    cohi_bound_world = NULL;
+    bound_crew = 0;
+    pthread_setspecific(thread_key, NULL);
+}
+
 static coh_status refuse_state(const coh_world *world, const char *call, unsigned state)
 {
     if (state & COHI_WORLD_FORKED)
@@ -63,8 +69,22 @@ static coh_status refuse_state(const coh_world *world, const char *call, unsigne
     return cohi_world_fail(world, call, COH_FINALIZED, "the world is finalized");
 }
 
+/* Whether the rank that the calling thread is bound to is still there: any thread may have
+ * finalized it. */
+static bool binding_holds(void)
+{
+    bool holds = false;
+    pthread_mutex_lock(&registry_lock);
+    for (coh_world *world = open_worlds; world && !holds; world = world->next)
+        holds = world == cohi_bound_world && world->crew->serial == bound_crew;
+    pthread_mutex_unlock(&registry_lock);
+    return holds;
+}
+
 static coh_status check_thread(coh_world *world, const char *call)
 {
+    if (cohi_bound_world && !binding_holds())
+        forget_binding();
     if (cohi_bound_world == world)
         return COH_OK;
     if (bound_crew == world->crew->serial && bound_rank != world->rank)
@@ -89,17 +109,16 @@ coh_status cohi_world_enter(coh_world *world, const char *call)
 
 /* ---- thread-ranks ---- */
 
-/* The thread-rank's thread ends. The world may be closed, or its tombstone already gone. */
+/* The thread-rank's thread ends. The world may be closed, or its tombstone already gone; under
+ * the lock it stays as it is found. */
 static void thread_ended(void *value)
 {
-    coh_world *found = NULL;
     pthread_mutex_lock(&registry_lock);
     for (coh_world *world = open_worlds; world; world = world->next)
         if (world == value && atomic_load(&world->slot->thread) == (int)syscall(SYS_gettid))
-            found = world;
+            cohi_verdict_pass(world, world->rank,
+                              cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
     pthread_mutex_unlock(&registry_lock);
-    if (found)
-        cohi_verdict_pass(found, found->rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
 }
 
 void cohi_world_bind(coh_world *world)
@@ -116,11 +135,8 @@ void cohi_world_bind(coh_world *world)
 
 void cohi_world_unbind(coh_world *world)
 {
-    if (cohi_bound_world != world)
-        return;
-    cohi_bound_world = NULL;
-    bound_crew = 0;
-    pthread_setspecific(thread_key, NULL);
+    if (cohi_bound_world == world)
+        forget_binding();
 }
 
 /* ---- the process's worlds ---- */
@@ -154,6 +170,7 @@ static void after_fork_in_child(void)
 {
     for (coh_world *world = open_worlds; world; world = world->next)
         atomic_fetch_or(&world->state, COHI_WORLD_FORKED);
+    forget_binding();
     open_worlds = NULL; /* the parent's; a world that the child makes is its own */
     pthread_mutex_unlock(&registry_lock);
     cohi_watch_release();
@@ -196,7 +213,6 @@ coh_status cohi_world_new(int rank, int size, coh_world **world)
 void cohi_world_publish(coh_world *world)
 {
     pthread_mutex_lock(&registry_lock);
-    world->serial = ++last_serial;
     world->next = open_worlds;
     open_worlds = world;
     atomic_fetch_and(&world->state, ~(unsigned)COHI_WORLD_CLOSED);

@@ -39,8 +39,7 @@ typedef struct cohi_peer {
 /* How a peer's slot is read when it is not mapped: one get at a time, looked at when it is done. */
 typedef struct cohi_inspection {
     cohi_op op;
-    int rank;   /* -1: none under way */
-    bool known; /* `seen` holds what `rank` had published */
+    int rank; /* -1: none under way */
     _Alignas(COHI_CACHE_LINE) unsigned char seen[2 * COHI_CACHE_LINE];
 } cohi_inspection;
 
@@ -64,7 +63,6 @@ struct coh_world {
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
-    uint64_t serial; /* no two worlds of a process have the same */
 
     cohi_board *board;
     cohi_group *group;      /* processes, else NULL */

@@ -7,16 +7,16 @@
  * module built against an older contract can be told from one that fills every slot.
  *
  * Rules for every slot:
- *   - It does not block. What takes time gets a cohi_op, which the engine completes later; waiting,
- *     deadlines and the watch for lost ranks are core's, in one place. Slots that all ranks call in the
- *     same step of joining (`connect`, `segment_add`, `region_attach`) may wait for the peers' calls,
- *     up to args->deadline_ns.
+ *   - It does not block. What takes time gets a cohi_op, which the engine completes later;
+ *     waiting, deadlines and the watch for lost ranks are core's, in one place. Slots that all ranks
+ *     call in the same step of joining (`connect`, `segment_add`, `region_attach`) may wait for the
+ *     peers' calls, up to args->deadline_ns.
  *   - It may be called by several threads at once, except `open` and `close`.
  *   - A failure is a coh_status with its sentence set by cohi_fail; nothing has changed.
  *   - Ranks, segments, offsets and lengths were checked by core before the call: the engine need
- * not check its own caller. What arrives from another host is to be checked by the engine.
+ *     not check its own caller. What arrives from another host is to be checked by the engine.
  *   - Upcalls (cohi_upcalls) may be made from any thread, engine threads included, but not from
- * inside a slot while it holds a lock that the upcall could need: core may call back from within.
+ *     inside a slot while it holds a lock that the upcall could need: core may call back from within.
  */
 #ifndef COHI_ENGINE_ENGINE_H
 #define COHI_ENGINE_ENGINE_H
@@ -141,12 +141,13 @@ typedef struct cohi_engine_lifecycle {
      * it must not wait for the others there. On failure nothing is left. */
     coh_status (*open)(const cohi_engine_args *args, cohi_endpoint **endpoint);
 
-    /* What the peers need to know to reach this endpoint, COHI_ADDRESS_BYTES of it at most; all of them get
-     * it. NULL: nothing. */
+    /* What the peers need to know to reach this endpoint, COHI_ADDRESS_BYTES of it at most;
+     * all of them get it. NULL: nothing. */
     coh_status (*address)(cohi_endpoint *endpoint, unsigned char *address);
 
-    /* Given the addresses of all ranks, in order, before a segment is added. May wait for the peers (a library that
-     * has a collective start of its own makes it here), except with a crew. NULL: nothing to do. */
+    /* Given the addresses of all ranks, in order, before a segment is added. May wait for the
+     * peers (a library that has a collective start of its own makes it here), except with a
+     * crew. NULL: nothing to do. */
     coh_status (*connect)(cohi_endpoint *endpoint,
                           const unsigned char (*addresses)[COHI_ADDRESS_BYTES]);
 

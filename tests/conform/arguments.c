@@ -1,4 +1,5 @@
-/* Every bad argument of every public function: refused with its value and the limit. FAULTS.md row 17. */
+/* Every bad argument of every public function: refused with its value and the limit. FAULTS.md
+ * row 17. */
 #include "conform.h"
 
 #include <stdlib.h>
@@ -79,9 +80,9 @@ static void bad_thread_counts(test_rank *self)
     coh_options options = COH_OPTIONS_INIT;
     options.engine = self->engine;
     CHECK_REFUSED(coh_init_threads(0, &options, worlds), COH_INVALID_ARGUMENT,
-                  "init_threads|0|1|65536");
-    CHECK_REFUSED(coh_init_threads(-5, &options, worlds), COH_INVALID_ARGUMENT, "-5|1|65536");
-    CHECK_REFUSED(coh_init_threads(65537, &options, worlds), COH_INVALID_ARGUMENT, "65537|65536");
+                  "init_threads|0|1|1024");
+    CHECK_REFUSED(coh_init_threads(-5, &options, worlds), COH_INVALID_ARGUMENT, "-5|1|1024");
+    CHECK_REFUSED(coh_init_threads(1025, &options, worlds), COH_INVALID_ARGUMENT, "1025|1024");
     CHECK_REFUSED(coh_init_threads(2, &options, NULL), COH_INVALID_ARGUMENT, "NULL");
     CHECK(worlds[0] == NULL);
 }
@@ -96,9 +97,9 @@ static void bad_unique_ids(test_rank *self)
     CHECK_REFUSED(coh_init_unique_id(id, 0, 1, NULL, NULL), COH_INVALID_ARGUMENT, "NULL");
     CHECK_REFUSED(coh_init_unique_id(id, -1, 2, NULL, &world), COH_UNKNOWN_RANK, "-1|2");
     CHECK_REFUSED(coh_init_unique_id(id, 2, 2, NULL, &world), COH_UNKNOWN_RANK, "2");
-    CHECK_REFUSED(coh_init_unique_id(id, 0, 0, NULL, &world), COH_INVALID_ARGUMENT, "0|1|65536");
+    CHECK_REFUSED(coh_init_unique_id(id, 0, 0, NULL, &world), COH_INVALID_ARGUMENT, "0|1|1024");
     CHECK_REFUSED(coh_init_unique_id(id, 0, 70000, NULL, &world), COH_INVALID_ARGUMENT,
-                  "70000|65536");
+                  "70000|1024");
     CHECK_REFUSED(coh_init_unique_id(&zero, 0, 1, NULL, &world), COH_INVALID_ARGUMENT, "id");
     CHECK(world == NULL);
 }

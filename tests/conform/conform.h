@@ -1,8 +1,8 @@
 /*
  * conform.h - the conformance suite: what every engine must do, one table a concept.
  *
- * A table ends up in conform.c. Bodies are written from include/cohort.h and SEMANTICS.md, whose rows they
- * name, never from what an engine happens to do.
+ * A table ends up in conform.c. Bodies are written from include/cohort.h and SEMANTICS.md, whose
+ * rows they name, never from what an engine happens to do.
  */
 #ifndef TEST_CONFORM_H
 #define TEST_CONFORM_H
@@ -21,7 +21,8 @@
     X(views)              \
     X(arguments)          \
     X(life)               \
-    X(channel)
+    X(channel)            \
+    X(again)
 
 #define CONFORM_DECLARE(name)                \
     extern const test_case conform_##name[]; \

@@ -49,8 +49,8 @@ static void epochs_wrap(test_rank *self)
     meet_in_step(self, coh_sync, ACROSS);
 }
 
-/* Allocations one after the other, each with its own size: what a slow rank still reads of one must not be
- * the next one's. All ranks must come to the same places. */
+/* Allocations one after the other, each with its own size: what a slow rank still reads of one
+ * must not be the next one's. All ranks must come to the same places. */
 static void allocations_in_step(test_rank *self)
 {
     struct table {

@@ -118,7 +118,8 @@ static void too_much_fails_everywhere(test_rank *self)
     CHECK_OK(coh_free(self->world, kept));
 }
 
-/* The last rank's memory runs out (COHORT_FAULT): all fail, and the heap is as before everywhere. */
+/* The last rank's memory runs out (COHORT_FAULT): all fail, and the heap is as before
+ * everywhere. */
 static void one_without_memory_fails_all(test_rank *self)
 {
     void *memory = NULL, *kept;
@@ -314,6 +315,6 @@ const test_case conform_heap[] = {
     CASE(offsets_agree, "S24", ON_MEMORY, ANY_SIZE),
     CASE(statistics_count, "S26", ON_MEMORY, ANY_SIZE),
     CASE(random_pairs, "S26", ON_MEMORY, ANY_SIZE, .limit_s = 60),
-    CASE(a_million_pairs, "S26", ON_THREADS, SIZE(2), .limit_s = 90),
+    CASE(a_million_pairs, "S26", ON_THREADS, SIZE(2), .limit_s = 240),
 };
 CONFORM_COUNT(heap);

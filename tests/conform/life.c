@@ -207,7 +207,8 @@ static void facts(test_rank *self)
 
 /* ---- row 47 ---- */
 
-/* What a forked child may do with its parent's world: nothing. Its findings reach the shared page. */
+/* What a forked child may do with its parent's world: nothing. Its findings reach the shared
+ * page. */
 static void child_is_refused(coh_world *world, void *memory)
 {
     char byte = 0;
@@ -246,7 +247,8 @@ static void fork_is_harmless(test_rank *self)
     CHECK_OK(coh_free(self->world, memory));
 }
 
-/* What only a thread of the parent knew looks leaked in the child: the leak sanitizer asks this first. */
+/* What only a thread of the parent knew looks leaked in the child: the leak sanitizer asks
+ * this first. */
 static int leaks_do_not_count;
 
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
@@ -255,7 +257,8 @@ int __lsan_is_turned_off(void)
     return leaks_do_not_count;
 }
 
-/* A child that ends through exit(3): handlers that the library registered must leave the job alone. */
+/* A child that ends through exit(3): handlers that the library registered must leave the job
+ * alone. */
 static void forked_child_may_exit(test_rank *self)
 {
     CHECK_OK(coh_barrier(self->world));

@@ -62,8 +62,8 @@ static void *block_in_barrier(void *arg)
     return NULL;
 }
 
-/* Puts, gets and allocation queries of one thread while another one waits in a barrier that rank 0 does
- * not enter before they are done. */
+/* Puts, gets and allocation queries of one thread while another one waits in a barrier that
+ * rank 0 does not enter before they are done. */
 static void work_beside_barrier(test_rank *self, uint64_t *words)
 {
     uint64_t value = 7, found = 0;

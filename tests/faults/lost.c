@@ -178,7 +178,8 @@ enum { EXIT_CODE = 42 };
 /* Rank 2 leaves something in a stdio buffer, which must reach the file. */
 static void write_unflushed(struct scene *scene)
 {
-    snprintf(scene->path, sizeof scene->path, "/tmp/cohort-test-XXXXXX");
+    const char *folder = getenv("TMPDIR");
+    snprintf(scene->path, sizeof scene->path, "%s/cohort-test-XXXXXX", folder ? folder : P_tmpdir);
     int fd = mkstemp(scene->path);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (CHECK(file != NULL))

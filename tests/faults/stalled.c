@@ -32,8 +32,8 @@ static bool join_listening(test_rank *self)
     return CHECK_OK(test_join(self));
 }
 
-/* The operation that the row's environment names after '@', if others can know of it: a rank publishes
- * what it may wait in, and a put to mapped memory is not. */
+/* The operation that the row's environment names after '@', if others can know of it: a rank
+ * publishes what it may wait in, and a put to mapped memory is not. */
 static void words_of(const test_rank *self, char *words, size_t room)
 {
     char operation[32] = "";

@@ -1,4 +1,5 @@
-/* The simulator strikes each rank at each of its first steps: FAULTS.md rows 1 and 5, everywhere. */
+/* The simulator strikes each rank at each of its first steps: FAULTS.md rows 1 and 5,
+ * everywhere. */
 #include "faults.h"
 
 #include <stdatomic.h>

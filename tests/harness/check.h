@@ -1,8 +1,9 @@
 /*
- * check.h - what a rank found. Checks record and return whether all was well; none returns for the caller.
+ * check.h - what a rank found. Checks record and return whether all was well; none returns for
+ * the caller.
  *
- * Findings go to memory that the whole run shares, with file, line, rank and the last error, and are
- * printed by the parent after the run.
+ * Findings go to memory that the whole run shares, with file, line, rank and the last error, and
+ * are printed by the parent after the run.
  */
 #ifndef TEST_CHECK_H
 #define TEST_CHECK_H

@@ -1,14 +1,15 @@
 /*
  * harness.h - runs one case with n ranks on one engine, and notices everything that goes wrong.
  *
- * A case is a row: a body that each rank runs, the engines and sizes that it is for, its time limit. The
- * ranks run in processes that the harness forks: n of them on `shm`, one with n threads on the engines
- * that live in one process. Every run has its own time limit; when it passes, the stacks of all
- * threads of the run are printed and the run is killed. After each run the harness looks for
- * what was left behind: processes, descriptors, sockets, names in /dev/shm.
+ * A case is a row: a body that each rank runs, the engines and sizes that it is for, its time
+ * limit. The ranks run in processes that the harness forks: n of them on `shm`, one with n
+ * threads on the engines that live in one process. Every run has its own time limit; when it
+ * passes, the stacks of all threads of the run are printed and the run is killed. After each run
+ * the harness looks for what was left behind: processes, descriptors, sockets, names in /dev/shm.
  *
- * A body reports by the checks of check.h, which only record and tell; it decides itself whether to go
- * on. A body that returns with a failed check leaves its world open, so that its peers learn of it.
+ * A body reports by the checks of check.h, which only record and tell; it decides itself whether
+ * to go on. A body that returns with a failed check leaves its world open, so that its peers
+ * learn of it.
  */
 #ifndef TEST_HARNESS_H
 #define TEST_HARNESS_H
@@ -106,7 +107,8 @@ typedef struct test_case {
 /* Joins the rank's world, by the first id or as one of the crew; sets self->world on COH_OK. */
 coh_status test_join(test_rank *self);
 
-/* Makes `ranks` worlds in this process and runs `body` on a thread for each. `shared` is passed on. */
+/* Makes `ranks` worlds in this process and runs `body` on a thread for each. `shared` is
+ * passed on. */
 void test_crew(const test_rank *like, int ranks, void (*body)(test_rank *self));
 
 /* Marks the run as skipped; the body should return. */
@@ -134,8 +136,8 @@ int test_scaled(const test_rank *self, int iterations);
 void test_fill(void *memory, size_t bytes, uint64_t seed);
 size_t test_differs(const void *memory, size_t bytes, uint64_t seed);
 
-/* The main function of a suite: parses --engine, --ranks, --case, --list, --repeat, and runs the rows as
- * one cmocka group. */
+/* The main function of a suite: parses --engine, --ranks, --case, --list, --repeat, and runs
+ * the rows as one cmocka group. */
 int test_suite(int argc, char **argv, const test_case *const *tables, const size_t *counts,
                size_t table_count);
 

@@ -110,7 +110,8 @@ static void a_failed_check_names_rank_and_line(void **state)
     assert_true(finds(&other, "threads", "UNKNOWN_RANK, expected OK|77"));
 }
 
-/* Its stacks go to standard error; that they name the function in which a rank sat is looked up there. */
+/* Its stacks go to standard error; that they name the function in which a rank sat is looked
+ * up there. */
 static bool stacks_name(const test_case *row, const char *function)
 {
     char text[65536];

@@ -90,8 +90,8 @@ static bool own_descriptor(unsigned long inode)
     return found;
 }
 
-/* A socket lives as long as a process holds it. The run's processes are gone, so what is left can be held
- * only by this one; other sockets of that name are other jobs' on this host. */
+/* A socket lives as long as a process holds it. The run's processes are gone, so what is left
+ * can be held only by this one; other sockets of that name are other jobs' on this host. */
 static void check_sockets(void)
 {
     FILE *file = fopen("/proc/net/unix", "re");

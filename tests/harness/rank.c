@@ -83,8 +83,8 @@ static coh_options options_of(const test_rank *self)
     return options;
 }
 
-/* Different maps on each rank, so that equal addresses would be an accident. Where a limit forbids the
- * hole, there is none. */
+/* Different maps on each rank, so that equal addresses would be an accident. Where a limit
+ * forbids the hole, there is none. */
 static void shift_maps(int rank)
 {
     size_t bytes = (size_t)(rank + 1) * 3 * 1024 * 1024;

@@ -37,8 +37,8 @@ static void set_environment(const test_job *job)
         set_variable(word);
 }
 
-/* cmocka catches fatal signals in its own process; a rank is to die of them. The address sanitizer's
- * handlers, which say where, stay. */
+/* cmocka catches fatal signals in its own process; a rank is to die of them. The address
+ * sanitizer's handlers, which say where, stay. */
 static void prepare_child(const test_job *job)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};

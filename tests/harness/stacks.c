@@ -39,7 +39,8 @@ void test_stacks_prepare(void)
     sigaction(STACK_SIGNAL, &action, NULL);
 }
 
-/* "program(+0x1234)[0x...]" says nothing by itself; addr2line, where there is one, knows function and line. */
+/* "program(+0x1234)[0x...]" says nothing by itself; addr2line, where there is one, knows
+ * function and line. */
 static void print_frame(const char *line)
 {
     char command[256], path[128];

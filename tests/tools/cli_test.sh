@@ -35,8 +35,8 @@ wrong() {
     says err "$text"
     [ ! -e "$folder/started" ] || fail "cohort run $*: the program was started"
 }
-wrong "-n: '0' is not a whole number from 1 to 4096" -n 0
-wrong "-n: '4097' is not a whole number from 1 to 4096" -n 4097
+wrong "-n: '0' is not a whole number from 1 to 1024" -n 0
+wrong "-n: '1025' is not a whole number from 1 to 1024" -n 1025
 wrong "-n: '-3' is not" -n -3
 wrong "--ranks: '2x' is not" --ranks=2x
 wrong "there is no engine 'warp'; there are any, shm, threads" --engine warp

@@ -1,6 +1,6 @@
 /*
- * A wall clock that jumps by days must not be noticed: SEMANTICS.md row 48. This program brings its own
- * clock_gettime, gettimeofday and time, which the library then calls.
+ * A wall clock that jumps by days must not be noticed: SEMANTICS.md row 48. This program brings
+ * its own clock_gettime, gettimeofday and time, which the library then calls.
  */
 #include "unit.h"
 

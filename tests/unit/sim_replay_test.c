@@ -1,4 +1,5 @@
-/* A whole program on the simulator, through the public interface, is the same run for the same seed. */
+/* A whole program on the simulator, through the public interface, is the same run for the same
+ * seed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

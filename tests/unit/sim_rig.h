@@ -123,6 +123,8 @@ static inline struct rig *rig_open(const cohi_engine *engine, int size, const ch
     for (int rank = 0; rank < size; rank++) {
         void *base;
         assert_int_equal(engine->memory->segment_add(rig->endpoint[rank], &spec, &base), COH_OK);
+        assert_int_equal(
+            engine->memory->segment_commit(rig->endpoint[rank], RIG_SEGMENT, 0, RIG_BYTES), COH_OK);
         rig->memory[rank] = base;
     }
     rig_attach_all(rig);

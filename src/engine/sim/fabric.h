@@ -271,7 +271,8 @@ int cohi_word_whole(const void *address, size_t bytes);
 void cohi_word_store(void *address, const void *plain, size_t bytes);
 void cohi_word_load(const void *address, void *plain, size_t bytes);
 
-/* Copies from memory that its owner may be changing atomically; by words, so that it is no data race. */
+/* Copies from memory that its owner may be changing atomically; by words, so that it is no
+ * data race. */
 void cohi_word_read(void *plain, const void *shared, size_t bytes);
 
 /* Whether the operation exists for the type. */
