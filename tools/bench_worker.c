@@ -106,7 +106,8 @@ static coh_status make_memory(cohi_bench_rank *self, uint64_t bytes)
     if (status != COH_OK)
         return status;
     memset(self->shared, 1, bytes);
-    if (cohi_os_map_private(bytes, cohi_os_page_bytes(), (void **)&self->private) != 0) {
+    if (cohi_os_map_private(bytes, cohi_os_page_bytes(), (void **)&self->private) != 0
+        || cohi_os_commit_private(self->private, 0, bytes) != 0) {
         fprintf(stderr, "cohort bench: no memory for %llu bytes\n", (unsigned long long)bytes);
         return COH_NO_MEMORY;
     }
