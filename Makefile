@@ -5,7 +5,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),2)
 SOURCES = find include src tools tests examples bench -name '*.[ch]' -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench dev clang asan ubsan tsan format format-check install clean help
+.PHONY: build demo test bench dev clang asan ubsan tsan fuzz format format-check install clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -38,6 +38,19 @@ asan ubsan tsan: ## a build with that sanitizer, into build-NAME/, and its tests
 	@$(call BUILD,build-$@)
 	@$(call CTEST,build-$@)
 
+fuzz: ## each decoder for FUZZ_SECONDS (10), from the inputs in tests/fuzz/corpus
+	@scripts/need-packages build clang fuzz
+	@test -f build-$@/build.ninja || cmake --preset $@
+	@$(call BUILD,build-$@)
+	@for name in texts links frames; do \
+	    mkdir -p build-$@/found/$$name; \
+	    if ! build-$@/bin/$${name}_fuzz -max_total_time=$(or $(FUZZ_SECONDS),10) -artifact_prefix=build-$@/ \
+	        build-$@/found/$$name tests/fuzz/corpus/$$name >build-$@/$$name.log 2>&1; then \
+	        tail -n 60 build-$@/$$name.log; exit 1; \
+	    fi; \
+	    echo "fuzz: $$name: nothing found, $$(sed -n 's/^Done \([0-9]*\) runs.*/\1 inputs/p' build-$@/$$name.log)"; \
+	done
+
 format: ## clang-format over the tree
 	@scripts/need-packages format
 	@$(SOURCES) | xargs -0 clang-format -i
@@ -51,7 +64,7 @@ install: build ## into PREFIX (/usr/local), below DESTDIR when that is set
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 clean: ## removes every build folder
-	rm -rf build build-dev build-clang build-asan build-ubsan build-tsan
+	rm -rf build build-dev build-clang build-asan build-ubsan build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-18s %s\n", $$1, $$2}'
