@@ -11,6 +11,13 @@
  *   6. Views                  the same by (rank, offset, length), and typed
  *   7. Ordering and barriers  fence, quiet, sync, barrier
  *   8. Peers                  what another rank is doing, and whether it lives
+ *   9. Atomics                read-modify-writes on a word of any rank's heap
+ *  10. Signals                a put that tells of its arrival
+ *  11. Waits and tests        until words of one's own memory have a value
+ *  12. Contexts               independent streams of one-sided operations
+ *  13. Teams                  ordered subsets of the ranks
+ *  14. Messages               tagged send and receive within a team
+ *  15. Locks                  one holder at a time, in order of asking
  *
  * Conventions, true for every call unless it says otherwise:
  *   - It is thread-safe, and may be made by any thread of the rank.
@@ -395,6 +402,318 @@ typedef enum coh_peer_state {
  */
 COH_API coh_status coh_peer_query(coh_world *world, int rank, coh_peer_state *state, char *text,
                                   size_t bytes);
+
+/* ---- 9. Atomics ------------------------------------------------------------------------ */
+
+/* X(constant, value, name). FETCH has no operand; COMPARE_SWAP has calls of its own. */
+#define COH_ATOMIC_TABLE(X)         \
+    X(COH_ATOMIC_SET, 0, "set")     \
+    X(COH_ATOMIC_ADD, 1, "add")     \
+    X(COH_ATOMIC_AND, 2, "and")     \
+    X(COH_ATOMIC_OR, 3, "or")       \
+    X(COH_ATOMIC_XOR, 4, "xor")     \
+    X(COH_ATOMIC_FETCH, 5, "fetch") \
+    X(COH_ATOMIC_COMPARE_SWAP, 6, "compare_swap")
+
+typedef enum coh_atomic_op {
+#define COH_ATOMIC_ENUM(constant, value, name) constant = value,
+    COH_ATOMIC_TABLE(COH_ATOMIC_ENUM)
+#undef COH_ATOMIC_ENUM
+} coh_atomic_op;
+
+/*
+ * Applies `op` to the word of `dtype` at rank `rank`'s copy of the symmetric `target`, as one
+ * indivisible step beside all other atomics, and waits for, on that word. Complete at coh_quiet.
+ * Types: i32, u32, i64, u64; f32 and f64 for FETCH and SET. Sums wrap. An increment is ADD of 1.
+ * The word is aligned to its size, else COH_BAD_ALIGNMENT; a type or operation that does not go is
+ * COH_INVALID_ARGUMENT.
+ */
+COH_API coh_status coh_atomic(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
+                              const void *operand, int rank);
+
+/* The same; *result is the word as it was before. SET is a swap; FETCH takes a NULL operand. */
+COH_API coh_status coh_atomic_fetch(coh_world *world, coh_atomic_op op, coh_dtype dtype,
+                                    void *target, const void *operand, void *result, int rank);
+
+/* Stores *desired if the word is *expected; *result is the word as it was before. Integers. */
+COH_API coh_status coh_atomic_compare_swap(coh_world *world, coh_dtype dtype, void *target,
+                                           const void *expected, const void *desired, void *result,
+                                           int rank);
+
+/* The same two, with *result undefined until coh_quiet. */
+COH_API coh_status coh_atomic_fetch_nbi(coh_world *world, coh_atomic_op op, coh_dtype dtype,
+                                        void *target, const void *operand, void *result, int rank);
+COH_API coh_status coh_atomic_compare_swap_nbi(coh_world *world, coh_dtype dtype, void *target,
+                                               const void *expected, const void *desired,
+                                               void *result, int rank);
+
+/*
+ * `count` blocks of `block` bytes, `target_stride` bytes apart on rank `rank` and `source_stride`
+ * bytes apart here (put; the other way round for get). Strides count from one block's start to the
+ * next's, and are at least `block`, unless count is 1. Otherwise as coh_put and coh_get.
+ */
+COH_API coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride,
+                                   const void *source, size_t source_stride, size_t block,
+                                   size_t count, int rank);
+COH_API coh_status coh_get_strided(coh_world *world, void *target, size_t target_stride,
+                                   const void *source, size_t source_stride, size_t block,
+                                   size_t count, int rank);
+
+/* ---- 10. Signals ----------------------------------------------------------------------- */
+
+typedef enum coh_signal_op {
+    COH_SIGNAL_SET = 0,
+    COH_SIGNAL_ADD = 1,
+} coh_signal_op;
+
+/*
+ * Puts, then sets or adds to rank `rank`'s copy of the 64-bit symmetric `signal`: who sees the
+ * signal sees this put's data (not that of earlier ones). Zero bytes still signal. When several
+ * puts add to one signal, a wait for the sum can be satisfied by later ones before an earlier one
+ * has arrived only if it counts less than all of them: give each chunk a signal of its own to know
+ * which is there.
+ */
+COH_API coh_status coh_put_signal(coh_world *world, void *target, const void *source, size_t bytes,
+                                  uint64_t *signal, uint64_t value, coh_signal_op op, int rank);
+
+/* The same; the source must not change before coh_quiet. */
+COH_API coh_status coh_put_signal_nbi(coh_world *world, void *target, const void *source,
+                                      size_t bytes, uint64_t *signal, uint64_t value,
+                                      coh_signal_op op, int rank);
+
+/* Sets or adds to a signal without data. */
+COH_API coh_status coh_signal(coh_world *world, uint64_t *signal, uint64_t value, coh_signal_op op,
+                              int rank);
+
+/* Reads this rank's own copy of a signal. */
+COH_API coh_status coh_signal_fetch(coh_world *world, const uint64_t *signal, uint64_t *value);
+
+/* ---- 11. Waits and tests --------------------------------------------------------------- */
+
+/* X(constant, value, sign) */
+#define COH_COMPARE_TABLE(X) \
+    X(COH_EQ, 1, "==")       \
+    X(COH_NE, 2, "!=")       \
+    X(COH_GT, 3, ">")        \
+    X(COH_GE, 4, ">=")       \
+    X(COH_LT, 5, "<")        \
+    X(COH_LE, 6, "<=")
+
+typedef enum coh_compare {
+#define COH_COMPARE_ENUM(constant, value, sign) constant = value,
+    COH_COMPARE_TABLE(COH_COMPARE_ENUM)
+#undef COH_COMPARE_ENUM
+} coh_compare;
+
+#define COH_ANY_RANK (-1)
+
+/*
+ * Words of this rank's own symmetric memory, and what they are waited to be: words[i] compare
+ * values[i] (or values[0] for all). Integers of 32 and 64 bits.
+ */
+typedef struct coh_watch {
+    size_t size; /* sizeof(coh_watch); start from COH_WATCH_INIT */
+    coh_dtype dtype;
+    const void *words;
+    size_t count;
+    const int *skip; /* NULL, or [count]: words whose entry is not 0 do not count */
+    coh_compare compare;
+    const void *values; /* one value, or [count] when `each` is set */
+    int each;
+    int from;            /* the rank that will write; COH_ANY_RANK: whoever */
+    uint64_t timeout_ns; /* COH_TIMED_OUT after this long; 0: COHORT_TIMEOUT alone counts */
+} coh_watch;
+
+#define COH_WATCH_INIT                                                              \
+    {                                                                               \
+        sizeof(coh_watch), COH_U64, NULL, 0, NULL, COH_EQ, NULL, 0, COH_ANY_RANK, 0 \
+    }
+
+/*
+ * Waits until the word is so. An acquire: what was put before it, with a fence between, is seen.
+ * Satisfied by a store of a mapped peer, a put, an atomic, a signal, or another thread of this
+ * rank. When `from` is lost the wait ends with COH_PEER_LOST; with COH_ANY_RANK, when any rank is.
+ */
+COH_API coh_status coh_wait_until(coh_world *world, coh_dtype dtype, const void *word,
+                                  coh_compare compare, const void *value, int from);
+
+/* Waits until one of the words is so; *index is one that is. With nothing to watch, *index is
+ * `count`. */
+COH_API coh_status coh_wait_any(coh_world *world, const coh_watch *watch, size_t *index);
+
+/* Waits until all are. */
+COH_API coh_status coh_wait_all(coh_world *world, const coh_watch *watch);
+
+/* Waits until at least one is; indices[0 .. *found - 1] are all that are. */
+COH_API coh_status coh_wait_some(coh_world *world, const coh_watch *watch, size_t *indices,
+                                 size_t *found);
+
+/* The same without waiting. *index is `count`, *all and *found are 0, when none is. */
+COH_API coh_status coh_test_any(coh_world *world, const coh_watch *watch, size_t *index);
+COH_API coh_status coh_test_all(coh_world *world, const coh_watch *watch, int *all);
+COH_API coh_status coh_test_some(coh_world *world, const coh_watch *watch, size_t *indices,
+                                 size_t *found);
+
+/* ---- 12. Contexts ---------------------------------------------------------------------- */
+
+/* A stream of puts, gets and atomics with fence and quiet of its own. */
+typedef struct coh_context coh_context;
+
+/* Not collective. Several threads may use one; one each is faster. COH_LIMIT beyond 62 of a world.
+ */
+COH_API coh_status coh_context_create(coh_world *world, coh_context **context);
+
+/* Completes and frees; NULL does nothing. Contexts that are left are freed by coh_finalize. */
+COH_API coh_status coh_context_destroy(coh_context *context);
+
+/* As the calls without `context` in their name, which use the world's own. */
+COH_API coh_status coh_context_put(coh_context *context, void *target, const void *source,
+                                   size_t bytes, int rank);
+COH_API coh_status coh_context_get(coh_context *context, void *target, const void *source,
+                                   size_t bytes, int rank);
+COH_API coh_status coh_context_put_nbi(coh_context *context, void *target, const void *source,
+                                       size_t bytes, int rank);
+COH_API coh_status coh_context_get_nbi(coh_context *context, void *target, const void *source,
+                                       size_t bytes, int rank);
+COH_API coh_status coh_context_atomic(coh_context *context, coh_atomic_op op, coh_dtype dtype,
+                                      void *target, const void *operand, int rank);
+COH_API coh_status coh_context_atomic_fetch(coh_context *context, coh_atomic_op op, coh_dtype dtype,
+                                            void *target, const void *operand, void *result,
+                                            int rank);
+COH_API coh_status coh_context_atomic_compare_swap(coh_context *context, coh_dtype dtype,
+                                                   void *target, const void *expected,
+                                                   const void *desired, void *result, int rank);
+COH_API coh_status coh_context_put_signal(coh_context *context, void *target, const void *source,
+                                          size_t bytes, uint64_t *signal, uint64_t value,
+                                          coh_signal_op op, int rank);
+COH_API coh_status coh_context_fence(coh_context *context);
+COH_API coh_status coh_context_quiet(coh_context *context);
+
+/* ---- 13. Teams ------------------------------------------------------------------------- */
+
+/* An ordered subset of the ranks, with indices of its own: 0 to size - 1. */
+typedef struct coh_team coh_team;
+
+/* The team of all ranks, and that of the ranks on this host. Predefined: they cannot be destroyed.
+ * NULL when `world` is not open. */
+COH_API coh_team *coh_team_world(coh_world *world);
+COH_API coh_team *coh_team_host(coh_world *world);
+
+/* This rank's index in the team, and how many members it has. -1 for NULL and for a destroyed team.
+ */
+COH_API int coh_team_index(const coh_team *team);
+COH_API int coh_team_size(const coh_team *team);
+
+/* The index in `to` of what is `index` in `from`; -1 when it is not a member, or an argument is not
+ * a team or index. */
+COH_API int coh_team_translate(const coh_team *from, int index, const coh_team *to);
+
+/* The rank in the world of member `index`; -1 likewise. */
+COH_API int coh_team_rank(const coh_team *team, int index);
+
+/*
+ * Makes a team of the `size` members start, start + stride, start + 2 * stride, ... of `parent`.
+ * Collective over the parent, with equal arguments; *team is NULL on ranks that are not in it. A
+ * stride may be negative, and 0 for size 1; indices that leave the parent are refused. The status
+ * is the same on all ranks of the parent.
+ */
+COH_API coh_status coh_team_split_strided(coh_team *parent, int start, int stride, int size,
+                                          coh_team **team);
+
+/* One team for each colour: members are ordered by key, then by index in the parent. A negative
+ * colour joins none. Collective over the parent. */
+COH_API coh_status coh_team_split_color(coh_team *parent, int color, int key, coh_team **team);
+
+/* The parent as rows of `width`: *row has those of this rank's row, *column those of its column.
+ * The last row may be short. Collective over the parent. */
+COH_API coh_status coh_team_split_2d(coh_team *parent, int width, coh_team **row,
+                                     coh_team **column);
+
+/* The members `indices` of the parent, in that order. Collective over the parent, with equal lists.
+ */
+COH_API coh_status coh_team_from_list(coh_team *parent, const int *indices, int count,
+                                      coh_team **team);
+
+/* Waits until all members have arrived; coh_team_barrier completes first, as coh_barrier does. */
+COH_API coh_status coh_team_sync(coh_team *team);
+COH_API coh_status coh_team_barrier(coh_team *team);
+
+/* Frees the team. Collective over it. NULL does nothing; a predefined team is refused. */
+COH_API coh_status coh_team_destroy(coh_team *team);
+
+/* ---- 14. Messages ---------------------------------------------------------------------- */
+
+#define COH_ANY_TAG (-1)
+#define COH_TAG_MAX 0x3fffffff
+
+/* What came, or is there. */
+typedef struct coh_message {
+    int source; /* index in the team */
+    int tag;
+    size_t bytes;
+} coh_message;
+
+/*
+ * Sends `bytes` to member `to` of the team, under a tag of 0 to COH_TAG_MAX. On return the data may
+ * be reused; the receiver may not have asked for it yet. Messages from one rank to another in one
+ * team with one tag are received in the order of sending. A receiver that asks for nothing holds
+ * the sender back after a bounded amount, and a message of more than 8 KiB at once. Messages move
+ * inside Cohort's calls, in any that waits, on both sides.
+ */
+COH_API coh_status coh_send(coh_team *team, int to, int tag, const void *data, size_t bytes);
+
+/*
+ * Receives the first message from member `from` (or COH_ANY_RANK) under `tag` (or COH_ANY_TAG) into
+ * `room` bytes at `data`. One that is longer is COH_LENGTH_MISMATCH with both lengths, and stays
+ * for the next receive. `got` may be NULL.
+ */
+COH_API coh_status coh_receive(coh_team *team, int from, int tag, void *data, size_t room,
+                               coh_message *got);
+
+/* Whether a message that coh_receive would take is there. Never waits. */
+COH_API coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message *message);
+
+/* A send or receive under way. */
+typedef struct coh_request coh_request;
+
+/* Start, and return at once; the data must not change, or be looked at, until the request is done.
+ */
+COH_API coh_status coh_send_start(coh_team *team, int to, int tag, const void *data, size_t bytes,
+                                  coh_request **request);
+COH_API coh_status coh_receive_start(coh_team *team, int from, int tag, void *data, size_t room,
+                                     coh_request **request);
+
+/* Waits for the request, frees it and sets *request to NULL. The status is the operation's. */
+COH_API coh_status coh_request_wait(coh_request **request, coh_message *got);
+
+/* The same if it is done; *done says so. A NULL request is done. */
+COH_API coh_status coh_request_test(coh_request **request, int *done, coh_message *got);
+
+/* Waits for one of `count` requests, NULL ones left out, which is freed; *index says which. With
+ * none left *index is `count`. */
+COH_API coh_status coh_request_wait_any(coh_request **requests, size_t count, size_t *index,
+                                        coh_message *got);
+
+/* Brings `bytes` at `data` from member `root` to all. Collective over the team. */
+COH_API coh_status coh_team_broadcast(coh_team *team, int root, void *data, size_t bytes);
+
+/* ---- 15. Locks ------------------------------------------------------------------------- */
+
+/* A lock is a 64-bit word of symmetric memory, zero at first on all ranks. */
+typedef uint64_t coh_lock;
+
+/*
+ * Takes the lock, in the order of asking. Completes nothing by itself; clearing it completes what
+ * this rank issued before. When a rank dies that holds the lock, or waits for it, the lock is dead:
+ * all that wait, and all that ask later, get COH_PEER_LOST naming it.
+ */
+COH_API coh_status coh_lock_set(coh_world *world, coh_lock *lock);
+
+/* Takes it if it is free; *taken says whether. */
+COH_API coh_status coh_lock_test(coh_world *world, coh_lock *lock, int *taken);
+
+/* Gives it to the next. COH_INVALID_ARGUMENT when this rank does not hold it. */
+COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
 
 #ifdef __cplusplus
 }

@@ -17,26 +17,38 @@ static size_t round_up(size_t value, size_t to)
     return (value + to - 1) / to * to;
 }
 
-static size_t records_offset(int size)
-{
-    return sizeof(cohi_slot) + round_up((size_t)size * sizeof(uint64_t), COHI_CACHE_LINE);
-}
-
 size_t cohi_slot_verdict_offset(int rank)
 {
     return sizeof(cohi_slot) + (size_t)rank * sizeof(uint64_t);
 }
 
-size_t cohi_slot_record_offset(int size, uint32_t epoch, int rank)
+static size_t area_bytes(int size)
 {
-    size_t index = (size_t)(epoch & 1) * (size_t)size + (size_t)rank;
-    return records_offset(size) + index * sizeof(cohi_record);
+    return sizeof(cohi_meet) + 2 * (size_t)size * sizeof(cohi_record);
+}
+
+size_t cohi_slot_meet_offset(int size, int team)
+{
+    return round_up(cohi_slot_verdict_offset(size), COHI_CACHE_LINE)
+           + (size_t)team * area_bytes(size);
+}
+
+size_t cohi_slot_record_offset(int size, int team, uint32_t epoch, int index)
+{
+    size_t record = (size_t)(epoch & 1) * (size_t)size + (size_t)index;
+    return cohi_slot_meet_offset(size, team) + sizeof(cohi_meet) + record * sizeof(cohi_record);
+}
+
+size_t cohi_slot_lane_offset(int size, int from)
+{
+    return round_up(cohi_slot_meet_offset(size, COHI_TEAMS), HEAD_BYTES)
+           + (size_t)from * COHI_LANE_BYTES;
 }
 
 /* A page multiple, so that no two ranks' words are ever prefetched together. */
 size_t cohi_slot_stride(int size)
 {
-    return round_up(records_offset(size) + 2 * (size_t)size * sizeof(cohi_record), HEAD_BYTES);
+    return cohi_slot_lane_offset(size, size);
 }
 
 static size_t board_bytes(size_t size, size_t stride)
@@ -52,7 +64,7 @@ cohi_slot *cohi_board_slot(const cohi_board *board, int rank)
 static void write_head(cohi_board_head *head, int size, pid_t launcher, const char *program)
 {
     head->size = (uint32_t)size;
-    head->stride = (uint32_t)cohi_slot_stride(size);
+    head->stride = cohi_slot_stride(size);
     head->launcher = (int32_t)launcher;
     head->created_ns = cohi_now_ns();
     snprintf(head->version, sizeof head->version, "%s", coh_version_string());
@@ -60,31 +72,70 @@ static void write_head(cohi_board_head *head, int size, pid_t launcher, const ch
     head->magic = COHI_BOARD_MAGIC;
 }
 
+static coh_status commit(cohi_board *board, size_t from, size_t to)
+{
+    int error = cohi_os_commit_shared(board->fd, from, to);
+    if (error)
+        return cohi_fail_os(error, "cannot back %zu bytes of the job's board with memory",
+                            to - from);
+    return COH_OK;
+}
+
+coh_status cohi_board_commit(cohi_board *board, int rank, int team)
+{
+    int size = (int)board->head->size;
+    size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
+    return commit(board, slot + cohi_slot_meet_offset(size, team),
+                  slot + cohi_slot_meet_offset(size, team + 1));
+}
+
+/* What every job needs of a slot is backed at once: all up to the area of the world's team.
+ * Other teams, and lanes, come when they are used. */
+static size_t needed_of_slot(int size)
+{
+    return cohi_slot_meet_offset(size, 1);
+}
+
+static coh_status prepare_slots(cohi_board *board, int size, pid_t launcher, const char *program)
+{
+    size_t stride = cohi_slot_stride(size);
+    coh_status status = commit(board, 0, HEAD_BYTES);
+    for (int rank = 0; rank < size && status == COH_OK; rank++) {
+        size_t slot = HEAD_BYTES + (size_t)rank * stride;
+        status = commit(board, slot, slot + needed_of_slot(size));
+    }
+    if (status != COH_OK)
+        return status;
+    write_head(board->head, size, launcher, program);
+    for (int rank = 0; rank < size; rank++)
+        atomic_store(&cohi_board_slot(board, rank)->waits_for, -1);
+    return COH_OK;
+}
+
 coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi_board *board)
 {
     size_t bytes = board_bytes((size_t)size, cohi_slot_stride(size));
+    size_t needed = board_bytes((size_t)size, needed_of_slot(size));
     uint64_t available = cohi_os_memory_available();
     int fd;
-    if (bytes > available)
+    if (needed > available)
         return cohi_fail(COH_NO_MEMORY,
-                         "a job of %d ranks needs a board of %zu bytes; %llu are available", size,
-                         bytes, (unsigned long long)available);
+                         "a job of %d ranks needs %zu bytes for its board; %llu are available",
+                         size, needed, (unsigned long long)available);
     int error = cohi_os_shared_create(COHI_BOARD_NAME, bytes, &fd);
     if (error)
         return cohi_fail_os(error, "cannot make the job's board of %zu bytes", bytes);
     void *base;
-    error = cohi_os_commit_shared(fd, 0, bytes);
-    if (!error)
-        error = cohi_os_map_shared(fd, bytes, HEAD_BYTES, &base);
+    error = cohi_os_map_shared(fd, bytes, HEAD_BYTES, &base);
     if (error) {
         cohi_os_close(fd);
         return cohi_fail_os(error, "cannot map the job's board of %zu bytes", bytes);
     }
     *board = (cohi_board){.head = base, .bytes = bytes, .fd = fd};
-    write_head(board->head, size, launcher, program);
-    for (int rank = 0; rank < size; rank++)
-        atomic_store(&cohi_board_slot(board, rank)->waits_for, -1);
-    return COH_OK;
+    coh_status status = prepare_slots(board, size, launcher, program);
+    if (status != COH_OK)
+        cohi_board_close(board);
+    return status;
 }
 
 static int layout_fits(const cohi_board_head *head, size_t bytes)

@@ -24,9 +24,11 @@
 #define COHI_BOARD_MAGIC UINT64_C(0x31647261626f6843)
 
 enum {
-    COHI_RANKS_MAX =
-        1024,        /* on one host: each keeps a record of each, so memory goes by the square */
-    COHI_ROUNDS = 10 /* of a dissemination over as many */
+    /* On one host: each rank keeps a record of each other, so memory goes by the square. */
+    COHI_RANKS_MAX = 1024,
+    COHI_ROUNDS = 10, /* of a dissemination over as many */
+    COHI_TEAMS = 64,  /* that a rank can be in at once: the world, the host's, and others */
+    COHI_LANE_BYTES = 65536
 };
 
 /* ---- meeting: how the ranks of a team synchronise ---- */
@@ -37,8 +39,8 @@ typedef struct cohi_record {
     uint32_t epoch; /* of the collective it belongs to; tells a fresh record from an old one */
     int32_t status; /* coh_status of this rank's part */
     uint32_t unused;
-    uint64_t argument[4];
-    uint64_t unused_too[2];
+    uint64_t argument[4]; /* the same on all ranks, unless the operation says otherwise */
+    uint64_t offer[2];    /* this rank's own */
 } cohi_record;
 
 typedef struct cohi_flag {
@@ -75,6 +77,7 @@ typedef struct cohi_slot {
 
     /* What it is doing. Written by the rank, read by who asks. */
     _Alignas(COHI_CACHE_LINE) atomic_uint op; /* cohi_opcode; COHI_OP_NONE outside Cohort */
+    atomic_int team;                          /* that the operation is of */
     atomic_int waits_for;                     /* a rank, or -1 */
     atomic_uint beat;                         /* counts steps of long work inside one call */
     _Atomic uint64_t sequence;                /* "#88" of a collective; counts from 1 */
@@ -86,11 +89,11 @@ typedef struct cohi_slot {
     /* Rung by others after they wrote something here that this rank may sleep for. */
     _Alignas(COHI_CACHE_LINE) atomic_uint bell; /* futex; counts rings */
     atomic_uint sleepers;                       /* threads of this rank that announced sleep */
+    atomic_uint watchers; /* those of them that sleep for a word of the heap */
 
-    cohi_meet meet; /* of the world's own team */
-
-    /* Behind the slot, for each rank r: the verdict on r (see core/verdict.h), then the records
-     * that r sent to this rank in even and odd epochs. Reach them by the functions below. */
+    /* Behind the slot: the verdict on each rank (see core/verdict.h); for each team an area in
+     * which it meets; for each rank a lane on which its messages come. Reach them by the
+     * functions below. */
 } cohi_slot;
 
 #define COHI_ENDED (UINT64_C(1) << 32)
@@ -99,9 +102,8 @@ typedef struct cohi_board_head {
     uint64_t magic;
     char version[16]; /* of the library that made the board */
     uint32_t size;    /* ranks */
-    uint32_t stride;  /* bytes from one slot to the next */
     int32_t launcher; /* pid of `cohort run`, or 0 */
-    uint32_t unused;
+    uint64_t stride;  /* bytes from one slot to the next */
     uint64_t created_ns;
     char program[64];             /* what runs, for `cohort ps` */
     _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
@@ -130,19 +132,30 @@ cohi_slot *cohi_board_slot(const cohi_board *board, int rank);
 /* Bytes of a slot and what is behind it, for `size` ranks. */
 size_t cohi_slot_stride(int size);
 
-/* Offsets from the start of a slot. */
+/* Offsets from the start of a slot. `team` is a team's number, `index` a member's index in it. */
 size_t cohi_slot_verdict_offset(int rank);
-size_t cohi_slot_record_offset(int size, uint32_t epoch, int rank);
+size_t cohi_slot_meet_offset(int size, int team);
+size_t cohi_slot_record_offset(int size, int team, uint32_t epoch, int index);
+size_t cohi_slot_lane_offset(int size, int from);
 
 static inline _Atomic uint64_t *cohi_slot_verdict(cohi_slot *slot, int rank)
 {
     return (_Atomic uint64_t *)((char *)slot + cohi_slot_verdict_offset(rank));
 }
 
-static inline cohi_record *cohi_slot_record(cohi_slot *slot, int size, uint32_t epoch, int rank)
+static inline cohi_meet *cohi_slot_meet(cohi_slot *slot, int size, int team)
 {
-    return (cohi_record *)((char *)slot + cohi_slot_record_offset(size, epoch, rank));
+    return (cohi_meet *)((char *)slot + cohi_slot_meet_offset(size, team));
 }
+
+static inline cohi_record *cohi_slot_record(cohi_slot *slot, int size, int team, uint32_t epoch,
+                                            int index)
+{
+    return (cohi_record *)((char *)slot + cohi_slot_record_offset(size, team, epoch, index));
+}
+
+/* Backs what a rank needs to meet in `team` with memory. Lanes are backed by who writes to them. */
+coh_status cohi_board_commit(cohi_board *board, int rank, int team);
 
 /* Wakes the threads of the rank that sleep. Call after the write they may sleep for. */
 void cohi_slot_ring(cohi_slot *slot);

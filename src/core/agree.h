@@ -7,11 +7,15 @@
 #include "core/world.h"
 
 /*
- * Brings `mine` (op, status, arguments) to all ranks and compares. Between cohi_team_enter and
- * leave; it is a meeting as well. The outcome is the same on all ranks: COH_MISMATCH, with both
+ * Brings `mine` (op, status, arguments) to all members and compares. Between cohi_team_enter and
+ * leave; it is a meeting as well. The outcome is the same on all members: COH_MISMATCH, with both
  * sides' values, when the arguments differ; the status of the lowest rank that failed, with its
  * name; COH_OK when all agree. What kept the ranks from meeting comes before all that.
  */
-coh_status cohi_agree(coh_world *world, const char *call, cohi_record *mine);
+coh_status cohi_agree(coh_team *team, const char *call, cohi_record *mine);
+
+/* After cohi_agree: what member `index` had brought. Valid until the team's next collective
+ * but one. */
+const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index);
 
 #endif

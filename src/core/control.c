@@ -1,6 +1,7 @@
 #include "core/control.h"
 
 #include "base/clock.h"
+#include "core/frame.h"
 #include "core/init.h"
 #include "core/verdict.h"
 #include "memory/host_copy.h"
@@ -9,13 +10,13 @@
 
 /* A control write as it travels on a channel. */
 struct control_frame {
-    uint32_t kind; /* FRAME_CONTROL; others are for messages between ranks */
+    uint32_t kind; /* COHI_FRAME_CONTROL; others are messages, core/frame.c */
     uint32_t count;
     uint64_t offset;
     unsigned char bytes[COHI_INLINE_BYTES];
 };
 
-enum { FRAME_CONTROL = 1, WORD = 8 };
+enum { WORD = 8 };
 
 /* The first word last: who sees it sees the rest. */
 static void apply(cohi_slot *slot, size_t offset, const void *bytes, size_t count)
@@ -32,7 +33,7 @@ static coh_status send_frame(coh_world *world, int rank, size_t offset, const vo
                              size_t count)
 {
     struct control_frame frame = {
-        .kind = FRAME_CONTROL, .count = (uint32_t)count, .offset = offset};
+        .kind = COHI_FRAME_CONTROL, .count = (uint32_t)count, .offset = offset};
     memcpy(frame.bytes, bytes, count);
     cohi_op sent = {.status = COH_OK};
     coh_status status = world->engine->channel->send(
@@ -63,7 +64,7 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
                                       COHI_SEGMENT_CONTROL, offset, bytes, count, NULL)
             : send_frame(world, rank, offset, bytes, count);
     if (status == COH_PEER_LOST)
-        cohi_verdict_presume(world, "a control write", rank);
+        cohi_verdict_presume(world, "a control write", rank, COHI_LOSS_LINK);
     return status;
 }
 
@@ -77,7 +78,7 @@ coh_status cohi_control_fence(coh_world *world)
 static bool frame_fits(const coh_world *world, const struct control_frame *frame, size_t count)
 {
     size_t room = cohi_slot_stride(world->size);
-    return count >= offsetof(struct control_frame, bytes) && frame->kind == FRAME_CONTROL
+    return count >= offsetof(struct control_frame, bytes) && frame->kind == COHI_FRAME_CONTROL
            && frame->count <= sizeof frame->bytes
            && count == offsetof(struct control_frame, bytes) + frame->count && frame->offset <= room
            && frame->count <= room - frame->offset;
@@ -89,6 +90,10 @@ void cohi_control_deliver(void *arg, int from, const void *bytes, size_t count)
     coh_world *world = arg;
     struct control_frame frame = {.kind = 0};
     memcpy(&frame, bytes, count < sizeof frame ? count : sizeof frame);
+    if (frame.kind != COHI_FRAME_CONTROL) {
+        cohi_frame_deliver(world, from, bytes, count);
+        return;
+    }
     if (!frame_fits(world, &frame, count)) {
         cohi_core_upcalls.lost(world, from, COHI_LOSS_LINK, 0);
         return;

@@ -26,6 +26,14 @@ static inline void cohi_control_wake(cohi_slot *slot)
         cohi_slot_ring(slot);
 }
 
+/* The same after a write to its heap, which those that sleep for a meeting do not wait for. */
+static inline void cohi_control_wake_watcher(cohi_slot *slot)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    if (COHI_UNLIKELY(atomic_load_explicit(&slot->watchers, memory_order_relaxed) > 0))
+        cohi_slot_ring(slot);
+}
+
 /* The engine's upcall for what came by channel. */
 void cohi_control_deliver(void *world, int from, const void *bytes, size_t count);
 

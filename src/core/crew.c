@@ -149,6 +149,7 @@ static coh_status add_world(cohi_crew *crew, int rank, bool bound)
     if (status != COH_OK)
         return status;
     world->bound = bound;
+    world->driven = crew->driven;
     world->crew = crew;
     world->board = &crew->board;
     world->slot = cohi_board_slot(&crew->board, rank);

@@ -225,14 +225,14 @@ static coh_status settle(coh_world *world, const char *call, cohi_record *record
     uint64_t target = grows ? next_limit(world, needed) : 0;
     if (grows) {
         record->status = (int32_t)check_memory(world, call, target);
-        coh_status status = cohi_agree(world, call, record);
+        coh_status status = cohi_agree(world->team, call, record);
         if (status != COH_OK)
             return status;
         record->status = (int32_t)back(world, call, record, target);
     }
     if (record->status == COH_OK && zero_bytes > 0)
         zero(world, zero_from, zero_bytes);
-    coh_status status = cohi_agree(world, call, record);
+    coh_status status = cohi_agree(world->team, call, record);
     if (status == COH_OK && grows)
         atomic_store(&world->heap_limit, target);
     else if (grows)
@@ -259,7 +259,7 @@ static coh_status settle_driven(coh_world *world, const char *call, cohi_record 
 
 static bool is_driven(const coh_world *world)
 {
-    return world->crew && world->crew->driven;
+    return world->driven;
 }
 
 static coh_status conclude(coh_world *world, const char *call, cohi_record *record, uint64_t needed,
@@ -289,16 +289,16 @@ static coh_status check_heap(coh_world *world, const char *call, const void *out
 /* Collective, and everything issued before is complete. */
 static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
 {
-    coh_status status = cohi_team_enter(&world->team, call, op);
+    coh_status status = cohi_team_enter(world->team, call, op);
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(world, call, op);
-    return status == COH_OK ? status : cohi_team_leave(&world->team, status);
+    return status == COH_OK ? status : cohi_team_leave(world->team, status);
 }
 
 static coh_status end(coh_world *world, coh_status status)
 {
-    return cohi_team_leave(&world->team, status);
+    return cohi_team_leave(world->team, status);
 }
 
 /* ---- allocation ---- */
@@ -462,7 +462,7 @@ static coh_status carry_over(coh_world *world, const char *call, const struct mo
     memcpy(world->heap_base + move->to, world->heap_base + move->from,
            move->had < move->bytes ? move->had : move->bytes);
     coh_status status =
-        is_driven(world) ? COH_OK : cohi_team_meet(&world->team, call, COHI_OP_REALLOC);
+        is_driven(world) ? COH_OK : cohi_team_meet(world->team, call, COHI_OP_REALLOC);
     if (status == COH_OK)
         give(world->heap, move->from);
     return status;

@@ -8,6 +8,7 @@
 #include "core/crew.h"
 #include "core/fault.h"
 #include "core/heap.h"
+#include "core/mailbox.h"
 #include "core/order.h"
 #include "core/verdict.h"
 #include "core/wait.h"
@@ -287,6 +288,29 @@ static void drop_descriptors(const coh_world *world, cohi_card *cards)
             cohi_os_close(cards[rank].fds[i]);
 }
 
+/* The team of all, and that of those on this host. */
+static coh_status open_teams(coh_world *world, const cohi_card *cards)
+{
+    int *ranks = calloc((size_t)world->size, sizeof *ranks);
+    if (!ranks)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", world->size);
+    for (int rank = 0; rank < world->size; rank++)
+        ranks[rank] = rank;
+    coh_status status =
+        cohi_team_open(world, COHI_TEAM_WORLD, ranks, world->size, COHI_EPOCH_START, &world->team);
+    int here = 0;
+    for (int rank = 0; rank < world->size; rank++)
+        if (cards[rank].host == cards[world->rank].host)
+            ranks[here++] = rank;
+    if (status == COH_OK)
+        status = cohi_board_commit(world->board, world->rank, COHI_TEAM_HOST);
+    if (status == COH_OK)
+        status =
+            cohi_team_open(world, COHI_TEAM_HOST, ranks, here, COHI_EPOCH_START, &world->host_team);
+    free(ranks);
+    return status;
+}
+
 static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_card *cards)
 {
     coh_status status = COH_OK;
@@ -294,13 +318,16 @@ static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_c
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
         status = attach_peer(world, rank, &cards[rank], heap_bytes);
     place_on_host(world, cards);
+    cohi_engine_facts facts = {.size = sizeof facts};
+    world->engine->lifecycle->query(world->endpoint, &facts);
+    world->engine_atomics = world->remote && !facts.cpu_coherent_atomics;
     if (status == COH_OK)
         status = set_patience(world, config, cards);
     if (status == COH_OK && world->engine->memory)
         status = cohi_heap_open(world, heap_bytes, config->check);
     if (status == COH_OK)
-        status = cohi_team_open(world, &world->team);
-    return status;
+        status = open_teams(world, cards);
+    return status == COH_OK ? cohi_mailbox_open(world) : status;
 }
 
 coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_card *cards)
@@ -500,15 +527,16 @@ coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const
 /* Completes and meets, as far as the others can still be met. */
 static coh_status part(coh_world *world, const char *call)
 {
-    if (world->crew && world->crew->driven)
+    cohi_mailbox_settle(world, call);
+    if (world->driven)
         return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
-    coh_status status = cohi_team_enter(&world->team, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_team_enter(world->team, call, COHI_OP_FINALIZE);
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
     if (status == COH_OK)
-        status = cohi_team_meet(&world->team, call, COHI_OP_FINALIZE);
-    return cohi_team_leave(&world->team, status);
+        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+    return cohi_team_leave(world->team, status);
 }
 
 /* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint
@@ -522,6 +550,7 @@ static void tell_before_leaving(coh_world *world, const char *call)
     if (world->engine->rma
         && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
         (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    cohi_mailbox_leave(world); /* when all know why */
     cohi_fail(COH_OK, "%s", kept);
 }
 

@@ -1,5 +1,6 @@
-#include "core/crew.h"
 #include "core/order.h"
+
+#include "core/context.h"
 #include "core/fault.h"
 #include "core/rma.h"
 #include "core/wait.h"
@@ -13,14 +14,31 @@ static void order_stores(void)
 #endif
 }
 
-coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op)
+coh_status cohi_order_quiet_context(coh_world *world, const char *call, cohi_opcode op,
+                                    unsigned context)
 {
     cohi_full_fence();
     if (!world->remote || !world->engine->rma)
         return COH_OK;
     cohi_op done = {.status = COH_OK};
-    coh_status status = world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_DEFAULT, &done);
+    coh_status status = world->engine->rma->quiet(world->endpoint, context, &done);
     return status == COH_OK ? cohi_wait_op(world, call, op, -1, &done) : status;
+}
+
+coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op)
+{
+    return cohi_order_quiet_context(world, call, op, COHI_CONTEXT_DEFAULT);
+}
+
+coh_status cohi_order_fence_context(coh_world *world, unsigned context)
+{
+    order_stores();
+    if (!world->remote || !world->engine->rma)
+        return COH_OK;
+    cohi_rma_publish(world, COHI_OP_FENCE);
+    coh_status status = world->engine->rma->fence(world->endpoint, context);
+    cohi_rma_publish(world, COHI_OP_NONE);
+    return status;
 }
 
 static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
@@ -35,35 +53,47 @@ coh_status coh_fence(coh_world *world)
 {
     static const char call[] = "coh_fence";
     coh_status status = begin(world, call, COHI_OP_FENCE);
-    if (status != COH_OK)
-        return status;
-    order_stores();
-    if (!world->remote || !world->engine->rma)
-        return COH_OK;
-    cohi_rma_publish(world, COHI_OP_FENCE);
-    status = world->engine->rma->fence(world->endpoint, COHI_CONTEXT_DEFAULT);
-    cohi_rma_publish(world, COHI_OP_NONE);
+    return status == COH_OK ? cohi_order_fence_context(world, COHI_CONTEXT_DEFAULT) : status;
+}
+
+/* A quiet of its own, not part of a collective that is published already. */
+static coh_status quiet_seen(coh_world *world, const char *call, unsigned context)
+{
+    if (world->remote)
+        cohi_rma_publish(world, COHI_OP_QUIET);
+    coh_status status = cohi_order_quiet_context(world, call, COHI_OP_QUIET, context);
+    if (world->remote)
+        cohi_rma_publish(world, COHI_OP_NONE);
     return status;
 }
 
-coh_status coh_quiet(coh_world *world)
+static __attribute__((noinline)) coh_status quiet_long(coh_world *world)
 {
     static const char call[] = "coh_quiet";
     coh_status status = begin(world, call, COHI_OP_QUIET);
-    if (status != COH_OK || !world->remote)
-        return status == COH_OK ? cohi_order_quiet(world, call, COHI_OP_QUIET) : status;
-    cohi_rma_publish(world, COHI_OP_QUIET);
-    status = cohi_order_quiet(world, call, COHI_OP_QUIET);
-    cohi_rma_publish(world, COHI_OP_NONE);
-    return status;
+    return status == COH_OK ? quiet_seen(world, call, COHI_CONTEXT_DEFAULT) : status;
 }
 
-static coh_status refuse_driven(const coh_world *world, const char *call)
+/* The fence waits for all stores, so the short way saves no registers. */
+coh_status coh_quiet(coh_world *world)
 {
-    return cohi_world_fail(world, call, COH_UNSUPPORTED,
-                           "this world is driven in turn with the %d others of its process by a "
-                           "single thread (options.driven), so nobody could arrive",
-                           world->size - 1);
+    if (COHI_UNLIKELY(!cohi_world_plain(world) || world->remote))
+        return quiet_long(world);
+    cohi_full_fence();
+    return COH_OK;
+}
+
+coh_status coh_context_fence(coh_context *context)
+{
+    coh_status status = cohi_context_gate(context, "coh_context_fence");
+    return status == COH_OK ? cohi_order_fence_context(context->world, context->number) : status;
+}
+
+coh_status coh_context_quiet(coh_context *context)
+{
+    static const char call[] = "coh_context_quiet";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK ? quiet_seen(context->world, call, context->number) : status;
 }
 
 static coh_status enter_meeting(coh_world *world, const char *call, cohi_opcode op)
@@ -73,9 +103,7 @@ static coh_status enter_meeting(coh_world *world, const char *call, cohi_opcode 
         if (status != COH_OK)
             return status;
     }
-    if (COHI_UNLIKELY(world->crew && world->crew->driven && world->size > 1))
-        return refuse_driven(world, call);
-    return cohi_team_enter(&world->team, call, op);
+    return cohi_team_assemble(world->team, call, op);
 }
 
 coh_status coh_sync(coh_world *world)
@@ -84,7 +112,7 @@ coh_status coh_sync(coh_world *world)
     coh_status status = enter_meeting(world, call, COHI_OP_SYNC);
     if (status != COH_OK)
         return status;
-    return cohi_team_leave(&world->team, cohi_team_meet(&world->team, call, COHI_OP_SYNC));
+    return cohi_team_leave(world->team, cohi_team_meet(world->team, call, COHI_OP_SYNC));
 }
 
 coh_status coh_barrier(coh_world *world)
@@ -97,6 +125,6 @@ coh_status coh_barrier(coh_world *world)
     if (world->remote)
         status = cohi_order_quiet(world, call, COHI_OP_BARRIER);
     if (status == COH_OK)
-        status = cohi_team_meet(&world->team, call, COHI_OP_BARRIER);
-    return cohi_team_leave(&world->team, status);
+        status = cohi_team_meet(world->team, call, COHI_OP_BARRIER);
+    return cohi_team_leave(world->team, status);
 }

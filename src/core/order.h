@@ -7,4 +7,9 @@
 /* coh_quiet without the gate. */
 coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op);
 
+/* The same, and coh_fence, for any context. */
+coh_status cohi_order_quiet_context(coh_world *world, const char *call, cohi_opcode op,
+                                    unsigned context);
+coh_status cohi_order_fence_context(coh_world *world, unsigned context);
+
 #endif

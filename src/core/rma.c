@@ -1,5 +1,7 @@
 #include "core/rma.h"
 
+#include "core/context.h"
+#include "core/control.h"
 #include "core/fault.h"
 #include "core/heap.h"
 #include "core/verdict.h"
@@ -77,7 +79,7 @@ static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
                            status == COH_PEER_LOST ? "lost" : "stalled", text);
 }
 
-static coh_status check(coh_world *world, const cohi_transfer *transfer)
+coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
 {
     coh_status status = cohi_world_check_rank(world, transfer->call, transfer->rank);
     if (status == COH_OK)
@@ -106,9 +108,9 @@ static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op
 {
     const cohi_engine_rma *rma = world->engine->rma;
     if (transfer->op == COHI_OP_PUT)
-        return rma->put(world->endpoint, COHI_CONTEXT_DEFAULT, transfer->rank, COHI_SEGMENT_HEAP,
+        return rma->put(world->endpoint, transfer->context, transfer->rank, COHI_SEGMENT_HEAP,
                         transfer->offset, transfer->source, transfer->bytes, op);
-    return rma->get(world->endpoint, COHI_CONTEXT_DEFAULT, transfer->rank, COHI_SEGMENT_HEAP,
+    return rma->get(world->endpoint, transfer->context, transfer->rank, COHI_SEGMENT_HEAP,
                     transfer->offset, transfer->target, transfer->bytes, op);
 }
 
@@ -124,7 +126,7 @@ static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer
     cohi_rma_publish(world, transfer->op);
     coh_status status = issue(world, transfer, transfer->blocking ? &op : NULL);
     if (status == COH_PEER_LOST)
-        status = cohi_verdict_presume(world, transfer->call, transfer->rank);
+        status = cohi_verdict_presume(world, transfer->call, transfer->rank, COHI_LOSS_LINK);
     if (status == COH_OK && transfer->blocking)
         status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
     cohi_rma_publish(world, COHI_OP_NONE);
@@ -144,7 +146,7 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
 {
     if (transfer->bytes == 0)
         return cohi_world_check_rank(world, transfer->call, transfer->rank);
-    coh_status status = check(world, transfer);
+    coh_status status = cohi_rma_check(world, transfer);
     if (status != COH_OK)
         return status;
     char *peer = world->peers[transfer->rank].heap;
@@ -157,7 +159,8 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
 /* ---- by symmetric pointer ---- */
 
 /* The long way: everything is checked, and says what is wrong. */
-static coh_status transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer)
+static __attribute__((noinline)) coh_status
+transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer)
 {
     coh_status status = cohi_world_enter(world, transfer.call);
     if (status == COH_OK)
@@ -167,76 +170,118 @@ static coh_status transfer_pointer(coh_world *world, const void *symmetric, cohi
     return status == COH_OK ? cohi_rma_transfer(world, &transfer) : status;
 }
 
-/* The address in this process of `bytes` at the symmetric `pointer` of `rank`, when nothing about
- * the call is special; else NULL, and the long way finds out what is. */
-static inline char *direct(coh_world *world, const void *pointer, size_t bytes, int rank)
+/* Who waits for a word that is put looks at once when it is woken, and within a millisecond
+ * when not. */
+static inline void wake_for_word(coh_world *world, size_t bytes, int rank)
 {
-    if (!cohi_world_plain(world) || (unsigned)rank >= (unsigned)world->size)
-        return NULL;
-    uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
-    char *peer = world->peers[rank].heap;
-    return peer && in_range(world, offset, bytes) ? peer + offset : NULL;
+    if (bytes <= sizeof(uint64_t))
+        cohi_control_wake_watcher(world->peers[rank].slot);
 }
 
-static coh_status put_long(coh_world *world, const char *call, void *target, const void *source,
-                           size_t bytes, int rank, bool blocking)
+/* Into each of its callers: beside one store, a call and its arguments would be most of the
+ * time. */
+static inline __attribute__((always_inline)) coh_status put(coh_world *world, unsigned context,
+                                                            const char *call, void *target,
+                                                            const void *source, size_t bytes,
+                                                            int rank, bool blocking)
 {
-    return transfer_pointer(world, target,
-                            (cohi_transfer){.call = call,
-                                            .op = COHI_OP_PUT,
-                                            .rank = rank,
-                                            .source = source,
-                                            .bytes = bytes,
-                                            .blocking = blocking});
+    char *there = cohi_rma_direct(world, target, bytes, rank);
+    if (COHI_UNLIKELY(!there || !source))
+        return transfer_pointer(world, target,
+                                (cohi_transfer){.call = call,
+                                                .op = COHI_OP_PUT,
+                                                .context = context,
+                                                .rank = rank,
+                                                .source = source,
+                                                .bytes = bytes,
+                                                .blocking = blocking});
+    cohi_host_copy(there, source, bytes);
+    wake_for_word(world, bytes, rank);
+    return COH_OK;
 }
 
-static coh_status get_long(coh_world *world, const char *call, void *target, const void *source,
-                           size_t bytes, int rank, bool blocking)
+static inline __attribute__((always_inline)) coh_status get(coh_world *world, unsigned context,
+                                                            const char *call, void *target,
+                                                            const void *source, size_t bytes,
+                                                            int rank, bool blocking)
 {
-    return transfer_pointer(world, source,
-                            (cohi_transfer){.call = call,
-                                            .op = COHI_OP_GET,
-                                            .rank = rank,
-                                            .target = target,
-                                            .bytes = bytes,
-                                            .blocking = blocking});
+    char *there = cohi_rma_direct(world, source, bytes, rank);
+    if (COHI_UNLIKELY(!there || !target))
+        return transfer_pointer(world, source,
+                                (cohi_transfer){.call = call,
+                                                .op = COHI_OP_GET,
+                                                .context = context,
+                                                .rank = rank,
+                                                .target = target,
+                                                .bytes = bytes,
+                                                .blocking = blocking});
+    cohi_host_copy(target, there, bytes);
+    return COH_OK;
 }
 
 coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    char *there = direct(world, target, bytes, rank);
-    if (COHI_UNLIKELY(!there || !source))
-        return put_long(world, "coh_put", target, source, bytes, rank, true);
-    cohi_host_copy(there, source, bytes);
-    return COH_OK;
+    return put(world, COHI_CONTEXT_DEFAULT, "coh_put", target, source, bytes, rank, true);
 }
 
 coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    char *there = direct(world, source, bytes, rank);
-    if (COHI_UNLIKELY(!there || !target))
-        return get_long(world, "coh_get", target, source, bytes, rank, true);
-    cohi_host_copy(target, there, bytes);
-    return COH_OK;
+    return get(world, COHI_CONTEXT_DEFAULT, "coh_get", target, source, bytes, rank, true);
 }
 
 coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    char *there = direct(world, target, bytes, rank);
-    if (COHI_UNLIKELY(!there || !source))
-        return put_long(world, "coh_put_nbi", target, source, bytes, rank, false);
-    cohi_host_copy(there, source, bytes);
-    return COH_OK;
+    return put(world, COHI_CONTEXT_DEFAULT, "coh_put_nbi", target, source, bytes, rank, false);
 }
 
 coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    char *there = direct(world, source, bytes, rank);
-    if (COHI_UNLIKELY(!there || !target))
-        return get_long(world, "coh_get_nbi", target, source, bytes, rank, false);
-    cohi_host_copy(target, there, bytes);
-    return COH_OK;
+    return get(world, COHI_CONTEXT_DEFAULT, "coh_get_nbi", target, source, bytes, rank, false);
 }
+
+/* ---- the same on a context ---- */
+
+coh_status coh_context_put(coh_context *context, void *target, const void *source, size_t bytes,
+                           int rank)
+{
+    static const char call[] = "coh_context_put";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? put(context->world, context->number, call, target, source, bytes, rank, true)
+               : status;
+}
+
+coh_status coh_context_get(coh_context *context, void *target, const void *source, size_t bytes,
+                           int rank)
+{
+    static const char call[] = "coh_context_get";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? get(context->world, context->number, call, target, source, bytes, rank, true)
+               : status;
+}
+
+coh_status coh_context_put_nbi(coh_context *context, void *target, const void *source, size_t bytes,
+                               int rank)
+{
+    static const char call[] = "coh_context_put_nbi";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? put(context->world, context->number, call, target, source, bytes, rank, false)
+               : status;
+}
+
+coh_status coh_context_get_nbi(coh_context *context, void *target, const void *source, size_t bytes,
+                               int rank)
+{
+    static const char call[] = "coh_context_get_nbi";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? get(context->world, context->number, call, target, source, bytes, rank, false)
+               : status;
+}
+
+/* ---- where a peer's memory is ---- */
 
 coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
 {

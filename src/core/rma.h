@@ -7,7 +7,8 @@
 /* One transfer, as the long way sees it. */
 typedef struct cohi_transfer {
     const char *call;
-    cohi_opcode op; /* COHI_OP_PUT or COHI_OP_GET */
+    cohi_opcode op;   /* COHI_OP_PUT or COHI_OP_GET */
+    unsigned context; /* COHI_CONTEXT_* or a user's */
     int rank;
     uint64_t offset;
     void *target;       /* of a get */
@@ -16,10 +17,14 @@ typedef struct cohi_transfer {
     bool blocking;
 } cohi_transfer;
 
-/* Checks everything but the gate, then moves. */
+/* Checks everything but the gate. `bytes` > 0. */
+coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer);
+
+/* The same, then moves. */
 coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer);
 
-/* What this rank is doing, for others to see, around an operation of an engine. */
+/* Around an operation of an engine that is waited for: what this rank is doing, for others to
+ * see. */
 void cohi_rma_publish(coh_world *world, cohi_opcode op);
 
 /* The heap offset of `pointer`; COH_NOT_SYMMETRIC when it is not in this rank's heap. */
@@ -29,5 +34,19 @@ coh_status cohi_rma_locate(coh_world *world, const char *call, const void *point
 /* COH_OUT_OF_BOUNDS, with rank, offset, length and heap size, unless the range is in the heap. */
 coh_status cohi_rma_check_range(coh_world *world, const char *call, int rank, uint64_t offset,
                                 uint64_t bytes);
+
+/*
+ * The address in this process of `bytes` at the symmetric `pointer` of `rank`, when nothing about
+ * the call is special; else NULL, and the long way finds out what is.
+ */
+static inline char *cohi_rma_direct(coh_world *world, const void *pointer, size_t bytes, int rank)
+{
+    if (!cohi_world_plain(world) || (unsigned)rank >= (unsigned)world->size)
+        return NULL;
+    uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
+    uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
+    char *peer = world->peers[rank].heap;
+    return peer && bytes <= limit && offset <= limit - bytes ? peer + offset : NULL;
+}
 
 #endif

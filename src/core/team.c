@@ -29,31 +29,90 @@ static cohi_opcode op_of(uint64_t mark)
 
 /* ---- making ---- */
 
-coh_status cohi_team_open(coh_world *world, cohi_team *team)
+static void free_team(coh_team *team)
 {
-    size_t size = (size_t)world->size;
-    team->world = world;
-    team->size = world->size;
-    team->index = world->rank;
-    team->epoch = COHI_EPOCH_START;
-    team->mine = &world->slot->meet;
-    team->meets = calloc(size, sizeof *team->meets);
-    team->slots = calloc(size, sizeof *team->slots);
-    if (!team->meets || !team->slots)
-        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for a team of %zu ranks", size);
-    for (size_t i = 0; i < size; i++) {
-        team->slots[i] = world->peers[i].slot;
-        team->meets[i] = team->slots[i] ? &team->slots[i]->meet : NULL;
-    }
+    free(team->ranks);
+    free(team->indices);
+    free(team->meets);
+    free(team->slots);
+    free(team);
+}
+
+static coh_team *allocate_team(int size, int world_size)
+{
+    coh_team *team = calloc(1, sizeof *team);
+    if (!team)
+        return NULL;
+    team->ranks = calloc((size_t)size, sizeof *team->ranks);
+    team->indices = calloc((size_t)world_size, sizeof *team->indices);
+    team->meets = calloc((size_t)size, sizeof *team->meets);
+    team->slots = calloc((size_t)size, sizeof *team->slots);
+    if (team->ranks && team->indices && team->meets && team->slots)
+        return team;
+    free_team(team);
+    return NULL;
+}
+
+static void enrol(coh_team *team, int index, int rank)
+{
+    coh_world *world = team->world;
+    team->ranks[index] = rank;
+    team->indices[rank] = index;
+    team->slots[index] = world->peers[rank].slot;
+    if (team->slots[index])
+        team->meets[index] = cohi_slot_meet(team->slots[index], world->size, team->number);
+}
+
+/* What an earlier team of the same number left there; its epochs are all before `start`. */
+static void clear_area(coh_team *team)
+{
+    team->mine = cohi_slot_meet(team->world->slot, team->world->size, team->number);
+    atomic_store(&team->mine->mismatch, 0);
+    atomic_store(&team->mine->arrived, mark_of(team->start, COHI_OP_NONE));
+}
+
+coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int size, uint32_t start,
+                          coh_team **team)
+{
+    coh_team *made = allocate_team(size, world->size);
+    if (!made)
+        return cohi_fail(COH_NO_MEMORY, "out of memory for a team of %d ranks", size);
+    made->world = world;
+    made->number = number;
+    made->size = size;
+    made->start = made->epoch = start;
+    for (int rank = 0; rank < world->size; rank++)
+        made->indices[rank] = -1;
+    for (int i = 0; i < size; i++)
+        enrol(made, i, ranks[i]);
+    made->index = made->indices[world->rank];
+    clear_area(made);
+    made->open = true;
+    pthread_mutex_lock(&world->team_lock);
+    made->next = world->teams;
+    world->teams = made;
+    pthread_mutex_unlock(&world->team_lock);
+    *team = made;
     return COH_OK;
 }
 
-void cohi_team_close(cohi_team *team)
+void cohi_team_close_all(coh_world *world)
 {
-    free(team->meets);
-    free(team->slots);
-    team->meets = NULL;
-    team->slots = NULL;
+    while (world->teams) {
+        coh_team *next = world->teams->next;
+        free_team(world->teams);
+        world->teams = next;
+    }
+}
+
+coh_status cohi_team_gate(const coh_team *team, const char *call)
+{
+    if (!team)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: the team is NULL", call);
+    coh_status status = cohi_world_enter(team->world, call);
+    if (status == COH_OK && !team->open)
+        return cohi_world_fail(team->world, call, COH_INVALID_ARGUMENT, "the team is destroyed");
+    return status;
 }
 
 /* ---- what stands against it ---- */
@@ -82,44 +141,48 @@ static bool has_broken(uint64_t word, uint32_t now)
     return word != 0 && (ahead & ((1u << EPOCH_BITS) - 1)) != 1;
 }
 
-static coh_status report_mismatch(const cohi_team *team, const char *call, uint64_t word)
+static coh_status report_mismatch(const coh_team *team, const char *call, uint64_t word)
 {
     enum { RANK = 0xffff, OP = 0xff };
     atomic_store(&team->world->slot->alarm, 1); /* the report may be ahead of its alarm */
     return cohi_world_fail(team->world, call, COH_MISMATCH,
-                           "rank %d called %s where rank %d called %s; all ranks must make the "
-                           "same collective calls in the same order",
+                           "rank %d called %s where rank %d called %s; all %s must make the same "
+                           "collective calls in the same order",
                            (int)(word & RANK), cohi_opcode_name(word >> THEIR_OP_AT & OP),
                            (int)(word >> OUR_RANK_AT & RANK),
-                           cohi_opcode_name(word >> OUR_OP_AT & OP));
+                           cohi_opcode_name(word >> OUR_OP_AT & OP),
+                           team->number == COHI_TEAM_WORLD ? "ranks" : "members of a team");
 }
 
-coh_status cohi_team_standing(cohi_team *team, const char *call)
+coh_status cohi_team_standing(coh_team *team, const char *call)
 {
     uint64_t mismatch = atomic_load_explicit(&team->mine->mismatch, memory_order_acquire);
     if (has_broken(mismatch, team->now))
         return report_mismatch(team, call, mismatch);
     for (int i = 0; i < team->size; i++) {
-        coh_status status = cohi_verdict_check(team->world, call, i);
+        coh_status status = cohi_verdict_check(team->world, call, team->ranks[i]);
         if (status != COH_OK)
             return status;
     }
     return COH_OK;
 }
 
-void cohi_team_break(cohi_team *team, cohi_opcode ours, int rank, cohi_opcode theirs)
+/* Tells all members that the team is broken: `rank` is in `theirs` where this rank is in `ours`. */
+static void break_team(coh_team *team, cohi_opcode ours, int rank, cohi_opcode theirs)
 {
     coh_world *world = team->world;
     static const uint32_t set = 1;
     uint64_t word = pack_mismatch(team->epoch, ours, world->rank, theirs, rank);
-    for (int to = 0; to < team->size; to++) {
-        (void)cohi_control_put(world, to, offsetof(cohi_slot, meet.mismatch), &word, sizeof word);
+    size_t place = cohi_slot_meet_offset(world->size, team->number) + offsetof(cohi_meet, mismatch);
+    for (int i = 0; i < team->size; i++) {
+        int to = team->ranks[i];
+        (void)cohi_control_put(world, to, place, &word, sizeof word);
         (void)cohi_control_fence(world);
         (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &set, sizeof set);
     }
 }
 
-int cohi_team_missing(const cohi_team *team)
+int cohi_team_missing(const coh_team *team)
 {
     for (int i = 0; i < team->size; i++) {
         if (i == team->index || !team->meets[i])
@@ -127,33 +190,44 @@ int cohi_team_missing(const cohi_team *team)
         uint32_t there =
             epoch_of(atomic_load_explicit(&team->meets[i]->arrived, memory_order_relaxed));
         if ((int32_t)(there - team->epoch) < 0)
-            return i;
+            return team->ranks[i];
     }
     return -1;
 }
 
 /* ---- entering and leaving ---- */
 
-static void publish(cohi_slot *slot, cohi_opcode op, uint64_t sequence)
+static void publish(const coh_team *team, cohi_opcode op)
 {
-    atomic_store_explicit(&slot->sequence, sequence, memory_order_relaxed);
+    cohi_slot *slot = team->world->slot;
+    atomic_store_explicit(&slot->team, team->number, memory_order_relaxed);
+    atomic_store_explicit(&slot->sequence, cohi_team_sequence(team, team->epoch + 1),
+                          memory_order_relaxed);
     atomic_store_explicit(&slot->op, op, memory_order_relaxed);
 }
 
-static coh_status refuse_busy(cohi_team *team, const char *call)
+static coh_status refuse_driven(const coh_world *world, const char *call)
+{
+    return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                           "this world is driven in turn with the %d others of its process by a "
+                           "single thread (options.driven), so nobody could arrive",
+                           world->size - 1);
+}
+
+static coh_status refuse_busy(coh_team *team, const char *call)
 {
     return cohi_world_fail(team->world, call, COH_BUSY,
                            "another thread of this rank is in a collective (%s) of the same team",
                            cohi_opcode_name(atomic_load(&team->world->slot->op)));
 }
 
-coh_status cohi_team_enter(cohi_team *team, const char *call, cohi_opcode op)
+coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op)
 {
     coh_world *world = team->world;
     if (COHI_UNLIKELY(atomic_exchange_explicit(&team->busy, 1, memory_order_acquire)))
         return refuse_busy(team, call);
     team->now = team->epoch + 1;
-    publish(world->slot, op, cohi_team_sequence(team->epoch + 1));
+    publish(team, op);
     if (cohi_world_plain(world))
         return COH_OK;
     coh_status status = cohi_fault_strike(world->fault, op);
@@ -162,7 +236,14 @@ coh_status cohi_team_enter(cohi_team *team, const char *call, cohi_opcode op)
     return status == COH_OK ? status : cohi_team_leave(team, status);
 }
 
-coh_status cohi_team_leave(cohi_team *team, coh_status status)
+coh_status cohi_team_assemble(coh_team *team, const char *call, cohi_opcode op)
+{
+    if (COHI_UNLIKELY(team->world->driven && team->size > 1))
+        return refuse_driven(team->world, call);
+    return cohi_team_enter(team, call, op);
+}
+
+coh_status cohi_team_leave(coh_team *team, coh_status status)
 {
     atomic_store_explicit(&team->world->slot->op, COHI_OP_NONE, memory_order_relaxed);
     atomic_store_explicit(&team->busy, 0, memory_order_release);
@@ -171,7 +252,7 @@ coh_status cohi_team_leave(cohi_team *team, coh_status status)
 
 /* ---- meeting ---- */
 
-static coh_status tell(cohi_team *team, int index, size_t parity, size_t round, uint64_t mark)
+static coh_status tell(coh_team *team, int index, size_t parity, size_t round, uint64_t mark)
 {
     cohi_meet *meet = team->meets[index];
     if (COHI_LIKELY(meet != NULL)) {
@@ -179,18 +260,20 @@ static coh_status tell(cohi_team *team, int index, size_t parity, size_t round, 
         cohi_control_wake(team->slots[index]);
         return COH_OK;
     }
-    size_t offset =
-        offsetof(cohi_slot, meet.flags) + (parity * COHI_ROUNDS + round) * sizeof(cohi_flag);
-    return cohi_control_put(team->world, index, offset, &mark, sizeof mark);
+    size_t offset = cohi_slot_meet_offset(team->world->size, team->number)
+                    + offsetof(cohi_meet, flags)
+                    + (parity * COHI_ROUNDS + round) * sizeof(cohi_flag);
+    return cohi_control_put(team->world, team->ranks[index], offset, &mark, sizeof mark);
 }
 
+/* A flag that was never written looks like epoch 0, but has no operation. */
 static bool has_come(const cohi_flag *flag, uint32_t epoch)
 {
-    return epoch_of(atomic_load_explicit(&((cohi_flag *)flag)->mark, memory_order_acquire))
-           == epoch;
+    uint64_t mark = atomic_load_explicit(&((cohi_flag *)flag)->mark, memory_order_acquire);
+    return epoch_of(mark) == epoch && op_of(mark) != COHI_OP_NONE;
 }
 
-static coh_status wait_for_flag(cohi_team *team, const char *call, cohi_opcode op, int from,
+static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op, int from,
                                 const cohi_flag *flag)
 {
     coh_world *world = team->world;
@@ -208,7 +291,7 @@ static coh_status wait_for_flag(cohi_team *team, const char *call, cohi_opcode o
     return status;
 }
 
-coh_status cohi_team_meet(cohi_team *team, const char *call, cohi_opcode op)
+coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
 {
     uint32_t epoch = ++team->epoch;
     team->now = epoch;
@@ -223,12 +306,12 @@ coh_status cohi_team_meet(cohi_team *team, const char *call, cohi_opcode op)
         if (COHI_UNLIKELY(status == COH_PEER_LOST))
             return cohi_team_standing(team, call);
         if (status == COH_OK)
-            status = wait_for_flag(team, call, op, from, flag);
+            status = wait_for_flag(team, call, op, team->ranks[from], flag);
         if (COHI_UNLIKELY(status != COH_OK))
             return status;
         uint64_t came = atomic_load_explicit(&flag->mark, memory_order_relaxed);
         if (COHI_UNLIKELY(came != mark)) {
-            cohi_team_break(team, op, from, op_of(came));
+            break_team(team, op, team->ranks[from], op_of(came));
             return cohi_team_standing(team, call);
         }
     }

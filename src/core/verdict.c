@@ -160,13 +160,13 @@ static int other_verdict(const coh_world *world, int rank)
  * Something that is known already explains it better: this rank itself is lost, and the engine
  * refuses it everything; or another is, and `rank` has left because of that.
  */
-coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank)
+coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss)
 {
     int other = cohi_verdict_on(world, rank) ? -1 : other_verdict(world, rank);
     if (other == world->rank)
         return cohi_verdict_check(world, call, other);
     if (other < 0) {
-        note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LINK, 0));
+        note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, 0));
         return cohi_verdict_check(world, call, rank);
     }
     char text[128];

@@ -41,10 +41,13 @@ void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
 
 coh_status cohi_verdict_status(uint64_t verdict);
 
-/* An operation on `rank` ended with COH_PEER_LOST: from now on the rank counts as lost here,
- * though the engine may not have said so yet, or how. Passes COH_PEER_LOST and its sentence
- * on. */
-coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank);
+/*
+ * `rank` cannot be reached any more: an operation on it ended with COH_PEER_LOST, or it has left.
+ * From now on it counts as lost here, though nobody may have said so yet; `loss` is what that
+ * looks like. The sentence says what is known to be behind it. COH_PEER_LOST, or what stands
+ * against this rank itself.
+ */
+coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);
 
 /* The engine's upcall. */
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "core/mailbox.h"
 #include "core/peer.h"
 #include "core/verdict.h"
 
@@ -16,7 +17,7 @@
 #define EXAMINE_NS (50 * COHI_NS_PER_MS)
 
 void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,
-                     cohi_team *team, int rank)
+                     coh_team *team, int rank)
 {
     *wait = (cohi_wait){.world = world,
                         .call = call,
@@ -28,11 +29,19 @@ void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_o
                         .suspect = {.rank = -1}};
 }
 
+/* Whether a put or an atomic of a peer may be what it waits for. */
+static bool watches(const cohi_wait *wait)
+{
+    return wait->op == COHI_OP_WAIT || wait->op == COHI_OP_LOCK;
+}
+
 void cohi_wait_end(cohi_wait *wait)
 {
     if (!wait->asleep)
         return;
     cohi_slot *slot = wait->world->slot;
+    if (watches(wait))
+        atomic_fetch_sub(&slot->watchers, 1);
     atomic_fetch_sub(&slot->sleepers, 1);
     atomic_store_explicit(&slot->waits_for, -1, memory_order_relaxed);
     atomic_store_explicit(&slot->since_ns, 0, memory_order_relaxed);
@@ -92,8 +101,9 @@ static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
 }
 
 /* A rank that left before its time had a reason: the verdict that it knew of, if it knew of one. */
-static void judge_left(coh_world *world, int rank)
+static void judge_left(const cohi_wait *wait, int rank)
 {
+    coh_world *world = wait->world;
     cohi_slot *slot = world->peers[rank].slot;
     bool known = false;
     for (int of = 0; slot && of < world->size; of++) {
@@ -102,7 +112,7 @@ static void judge_left(coh_world *world, int rank)
             cohi_verdict_note(world, of, verdict);
         known = known || verdict;
     }
-    if (!known)
+    if (!known || !wait->team)
         cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LEFT, 0));
 }
 
@@ -110,7 +120,7 @@ static void judge(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
     coh_world *world = wait->world;
     if (sight->known && sight->phase == COHI_PHASE_LEFT) {
-        judge_left(world, rank);
+        judge_left(wait, rank);
     } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
         cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
         cohi_verdict_pass(world, rank, cohi_verdict(kind, 0, (int)sight->op));
@@ -139,8 +149,8 @@ static coh_status heed_alarm(const cohi_wait *wait)
     return status;
 }
 
-/* A verdict on the one at the end of the chain ends our wait as well, whoever it was that we waited
- * for ourselves. */
+/* The verdict is on the one at the end of the chain. It ends this wait if it is on one that
+ * this wait is for; else the one that is waited for learns of it, and goes on or fails itself. */
 static coh_status examine(cohi_wait *wait)
 {
     wait->examine_at_ns = wait->waited_ns + EXAMINE_NS;
@@ -153,8 +163,7 @@ static coh_status examine(cohi_wait *wait)
     observe(wait, rank, &sight);
     warn(wait, rank, &sight);
     judge(wait, rank, &sight);
-    coh_status status = heed_alarm(wait);
-    return status == COH_OK ? cohi_verdict_check(wait->world, wait->call, rank) : status;
+    return heed_alarm(wait);
 }
 
 /* ---- the ladder ---- */
@@ -174,6 +183,8 @@ static void announce(cohi_wait *wait)
     wait->last_ns = cohi_now_ns();
     atomic_store_explicit(&slot->since_ns, wait->last_ns, memory_order_relaxed);
     atomic_fetch_add(&slot->sleepers, 1);
+    if (watches(wait))
+        atomic_fetch_add(&slot->watchers, 1);
     wait->bell = atomic_load(&slot->bell);
 }
 
@@ -198,6 +209,8 @@ coh_status cohi_wait_step(cohi_wait *wait)
     coh_world *world = wait->world;
     if (world->engine->lifecycle->progress)
         world->engine->lifecycle->progress(world->endpoint);
+    if (world->mailbox) /* a peer may wait for a message that this rank has begun to send */
+        cohi_mailbox_progress(world->mailbox);
     if (COHI_UNLIKELY(atomic_load_explicit(&world->slot->alarm, memory_order_acquire) != 0)) {
         coh_status status = heed_alarm(wait);
         if (status != COH_OK)
@@ -231,7 +244,7 @@ coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int 
     if (status != COH_OK)
         return status;
     if (engine_op->status == COH_PEER_LOST)
-        return cohi_verdict_presume(world, call, engine_op->rank);
+        return cohi_verdict_presume(world, call, engine_op->rank, COHI_LOSS_LINK);
     return cohi_world_fail(world, call, engine_op->status, "the operation on rank %d failed: %s",
                            engine_op->rank, coh_status_text(engine_op->status));
 }

@@ -32,8 +32,8 @@ typedef struct cohi_wait {
     coh_world *world;
     const char *call;
     cohi_opcode op;
-    cohi_team *team; /* whose members are waited for, or NULL */
-    int rank;        /* the one that is waited for next; -1: any */
+    coh_team *team; /* whose members are waited for, or NULL */
+    int rank;       /* the one that is waited for next; -1: any */
     unsigned looks;
     bool asleep; /* announced in slot->sleepers */
     unsigned bell;
@@ -46,7 +46,7 @@ typedef struct cohi_wait {
 } cohi_wait;
 
 void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,
-                     cohi_team *team, int rank);
+                     coh_team *team, int rank);
 
 /* COH_OK: look again. Else the error to return. */
 coh_status cohi_wait_step(cohi_wait *wait);

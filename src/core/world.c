@@ -1,8 +1,10 @@
 #include "core/world.h"
 
 #include "base/os.h"
+#include "core/context.h"
 #include "core/crew.h"
 #include "core/heap.h"
+#include "core/mailbox.h"
 #include "core/verdict.h"
 #include "core/watch.h"
 
@@ -206,6 +208,11 @@ coh_status cohi_world_new(int rank, int size, coh_world **world)
         peers[i].pidfd = -1;
     atomic_store(&made->state, COHI_WORLD_CLOSED);
     pthread_mutex_init(&made->inspect_lock, NULL);
+    pthread_mutex_init(&made->team_lock, NULL);
+    pthread_mutex_init(&made->context_lock, NULL);
+    made->free_teams = ~UINT64_C(0) << COHI_TEAM_FIRST_FREE;
+    made->free_contexts = ~UINT64_C(0) << COHI_CONTEXT_FIRST_FREE;
+    made->team_epoch = COHI_EPOCH_START;
     *world = made;
     return COH_OK;
 }
@@ -256,7 +263,8 @@ void cohi_world_dissolve(coh_world *world)
     for (int i = 0; i < world->size; i++)
         cohi_os_close(world->peers[i].pidfd);
     cohi_heap_close(world);
-    cohi_team_close(&world->team);
+    cohi_team_close_all(world);
+    cohi_context_close_all(world);
     if (world->crew) {
         cohi_crew_leave(world);
     } else {
@@ -264,6 +272,7 @@ void cohi_world_dissolve(coh_world *world)
             world->engine->lifecycle->close(world->endpoint);
         cohi_group_leave(world->group);
     }
+    cohi_mailbox_close(world);
     world->endpoint = NULL;
     world->group = NULL;
     world->slot = NULL;
@@ -271,6 +280,8 @@ void cohi_world_dissolve(coh_world *world)
     free(world->peers);
     world->peers = NULL;
     pthread_mutex_destroy(&world->inspect_lock);
+    pthread_mutex_destroy(&world->team_lock);
+    pthread_mutex_destroy(&world->context_lock);
     bury(world);
 }
 

@@ -21,6 +21,7 @@
 struct cohi_heap;
 struct cohi_crew;
 struct cohi_fault;
+struct cohi_mailbox;
 
 /* Bits of coh_world.state; 0 is an open world with nothing special about it. */
 enum {
@@ -33,7 +34,8 @@ typedef struct cohi_peer {
     char *heap;      /* its heap in this process, or NULL: by engine */
     cohi_slot *slot; /* its slot on the board, or NULL: by engine */
     pid_t pid;
-    int pidfd; /* -1: a thread of this process, or on another host */
+    int pidfd;       /* -1: a thread of this process, or on another host */
+    uint64_t unused; /* makes 32 bytes, so that the index on the way of every put is a shift */
 } cohi_peer;
 
 /* How a peer's slot is read when it is not mapped: one get at a time, looked at when it is done. */
@@ -48,7 +50,8 @@ struct coh_world {
     atomic_uint state;
     int rank;
     int size;
-    bool bound; /* a thread-rank's: only its own thread and unbound ones may call */
+    bool driven; /* with the others of its crew, by a single thread */
+    bool bound;  /* a thread-rank's: only its own thread and unbound ones may call */
     cohi_slot *slot;
     cohi_peer *peers; /* [size] */
     char *heap_base;
@@ -57,7 +60,8 @@ struct coh_world {
     /* Fixed at init. */
     const cohi_engine *engine;
     cohi_endpoint *endpoint;
-    bool remote; /* some peer is reached by the engine */
+    bool engine_atomics; /* the engine's are not the CPU's, so all atomics go by engine */
+    bool remote;         /* some peer is reached by the engine */
     unsigned spins;
     unsigned yields;
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
@@ -69,8 +73,17 @@ struct coh_world {
     struct cohi_crew *crew; /* ranks of this process, else NULL */
     struct cohi_heap *heap; /* NULL where the engine has no memory */
     struct cohi_fault *fault;
-    bool watched;   /* by the watcher thread */
-    cohi_team team; /* of all ranks */
+    bool watched;              /* by the watcher thread */
+    pthread_mutex_t team_lock; /* of the next three */
+    coh_team *teams;           /* all, destroyed ones too */
+    uint64_t free_teams;       /* numbers, a bit each */
+    uint32_t team_epoch;       /* the last that any destroyed team used */
+    coh_team *team;            /* of all ranks */
+    coh_team *host_team;
+    pthread_mutex_t context_lock; /* of the next two */
+    coh_context *contexts;
+    uint64_t free_contexts; /* numbers, a bit each */
+    struct cohi_mailbox *mailbox;
     pthread_mutex_t inspect_lock;
     cohi_inspection inspection;
 

@@ -8,15 +8,16 @@
  *
  * Rules for every slot:
  *   - It does not block. What takes time gets a cohi_op, which the engine completes later;
- *     waiting, deadlines and the watch for lost ranks are core's, in one place. Slots that all ranks
- *     call in the same step of joining (`connect`, `segment_add`, `region_attach`) may wait for the
- *     peers' calls, up to args->deadline_ns.
+ *     waiting, deadlines and the watch for lost ranks are core's, in one place. Slots that all
+ *     ranks call in the same step of joining (`connect`, `segment_add`, `region_attach`) may wait
+ *     for the peers' calls, up to args->deadline_ns.
  *   - It may be called by several threads at once, except `open` and `close`.
  *   - A failure is a coh_status with its sentence set by cohi_fail; nothing has changed.
  *   - Ranks, segments, offsets and lengths were checked by core before the call: the engine need
  *     not check its own caller. What arrives from another host is to be checked by the engine.
  *   - Upcalls (cohi_upcalls) may be made from any thread, engine threads included, but not from
- *     inside a slot while it holds a lock that the upcall could need: core may call back from within.
+ *     inside a slot while it holds a lock that the upcall could need: core may call back from
+ *     within.
  */
 #ifndef COHI_ENGINE_ENGINE_H
 #define COHI_ENGINE_ENGINE_H
@@ -46,6 +47,7 @@ enum {
 enum {
     COHI_CONTEXT_DEFAULT = 0, /* the user's puts and gets */
     COHI_CONTEXT_CONTROL = 1, /* core's own */
+    COHI_CONTEXT_FIRST_FREE = 2,
     COHI_CONTEXTS_MAX = 64
 };
 
@@ -252,28 +254,18 @@ typedef struct cohi_engine_rma {
 
 /* ---- atomic: read-modify-writes on regions that are not mapped ---- */
 
-typedef enum cohi_atomic_kind {
-    COHI_ATOMIC_SET = 0,
-    COHI_ATOMIC_ADD = 1,
-    COHI_ATOMIC_AND = 2,
-    COHI_ATOMIC_OR = 3,
-    COHI_ATOMIC_XOR = 4,
-    COHI_ATOMIC_FETCH = 5,
-    COHI_ATOMIC_COMPARE_SWAP = 6
-} cohi_atomic_kind;
-
 typedef struct cohi_engine_atomic {
     size_t size;
 
     /* Applies without a result; complete at quiet. Types are 4 or 8 bytes wide, offsets aligned. */
     coh_status (*post)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
-                       cohi_atomic_kind kind, coh_dtype dtype, const void *operand);
+                       coh_atomic_op kind, coh_dtype dtype, const void *operand);
 
     /* The same; the old value is in *result when the op is done. `compare` for COMPARE_SWAP only.
      */
     coh_status (*fetch)(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                        uint64_t offset, cohi_atomic_kind kind, coh_dtype dtype,
-                        const void *operand, const void *compare, void *result, cohi_op *op);
+                        uint64_t offset, coh_atomic_op kind, coh_dtype dtype, const void *operand,
+                        const void *compare, void *result, cohi_op *op);
 } cohi_engine_atomic;
 
 /* ---- channel: ordered messages between pairs; tags and matching are core's ---- */

@@ -45,7 +45,7 @@ typedef enum cohi_verb {
 } cohi_verb;
 
 typedef struct cohi_word_call {
-    cohi_atomic_kind kind;
+    coh_atomic_op kind;
     coh_dtype dtype;
     uint64_t operand;
     uint64_t compare;
@@ -276,7 +276,7 @@ void cohi_word_load(const void *address, void *plain, size_t bytes);
 void cohi_word_read(void *plain, const void *shared, size_t bytes);
 
 /* Whether the operation exists for the type. */
-coh_status cohi_word_check(cohi_atomic_kind kind, coh_dtype dtype);
+coh_status cohi_word_check(coh_atomic_op kind, coh_dtype dtype);
 
 /* Applies call->kind to the word and leaves its old value in call->old. */
 void cohi_word_apply(void *address, cohi_word_call *call);

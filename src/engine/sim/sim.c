@@ -208,7 +208,7 @@ static coh_status sim_put_signal(cohi_endpoint *endpoint, unsigned context, int 
                                  uint64_t signal_offset, uint64_t value, int add, cohi_op *op)
 {
     cohi_word_call signal = {
-        .kind = add ? COHI_ATOMIC_ADD : COHI_ATOMIC_SET, .dtype = COH_U64, .operand = value};
+        .kind = add ? COH_ATOMIC_ADD : COH_ATOMIC_SET, .dtype = COH_U64, .operand = value};
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
         status = cohi_flight_put(endpoint, (cohi_place){context, rank, id, offset}, source, bytes,
@@ -280,10 +280,10 @@ static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_place place, cohi_w
 }
 
 static coh_status sim_post(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                           uint64_t offset, cohi_atomic_kind kind, coh_dtype dtype,
+                           uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
                            const void *operand)
 {
-    if (kind == COHI_ATOMIC_FETCH || kind == COHI_ATOMIC_COMPARE_SWAP)
+    if (kind == COH_ATOMIC_FETCH || kind == COH_ATOMIC_COMPARE_SWAP)
         return cohi_fail(COH_INVALID_ARGUMENT, "atomic operation %d has a result: it is fetched",
                          (int)kind);
     coh_status status = cohi_word_check(kind, dtype);
@@ -294,7 +294,7 @@ static coh_status sim_post(cohi_endpoint *endpoint, unsigned context, int rank, 
 }
 
 static coh_status sim_fetch(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                            uint64_t offset, cohi_atomic_kind kind, coh_dtype dtype,
+                            uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
                             const void *operand, const void *compare, void *result, cohi_op *op)
 {
     coh_status status = cohi_word_check(kind, dtype);

@@ -67,12 +67,12 @@ static int is_float(coh_dtype dtype)
     return dtype == COH_F32 || dtype == COH_F64;
 }
 
-static int is_bitwise(cohi_atomic_kind kind)
+static int is_bitwise(coh_atomic_op kind)
 {
-    return kind == COHI_ATOMIC_AND || kind == COHI_ATOMIC_OR || kind == COHI_ATOMIC_XOR;
+    return kind == COH_ATOMIC_AND || kind == COH_ATOMIC_OR || kind == COH_ATOMIC_XOR;
 }
 
-coh_status cohi_word_check(cohi_atomic_kind kind, coh_dtype dtype)
+coh_status cohi_word_check(coh_atomic_op kind, coh_dtype dtype)
 {
     static const coh_dtype known[] = {COH_I32, COH_U32, COH_I64, COH_U64, COH_F32, COH_F64};
     size_t i = 0;
@@ -83,7 +83,7 @@ coh_status cohi_word_check(cohi_atomic_kind kind, coh_dtype dtype)
                          "the simulator has no atomics on type %s (%d); it has i32, u32, i64, "
                          "u64, f32, f64",
                          coh_dtype_name(dtype) ? coh_dtype_name(dtype) : "unknown", (int)dtype);
-    if (kind < COHI_ATOMIC_SET || kind > COHI_ATOMIC_COMPARE_SWAP)
+    if (kind < COH_ATOMIC_SET || kind > COH_ATOMIC_COMPARE_SWAP)
         return cohi_fail(COH_UNSUPPORTED, "the simulator has no atomic operation %d", (int)kind);
     if (is_float(dtype) && is_bitwise(kind))
         return cohi_fail(COH_UNSUPPORTED, "there is no bitwise atomic on type %s",
@@ -116,23 +116,23 @@ static uint64_t add_f64(uint64_t old, uint64_t operand)
 static uint64_t combine(const cohi_word_call *call)
 {
     switch (call->kind) {
-    case COHI_ATOMIC_SET:
+    case COH_ATOMIC_SET:
         return call->operand;
-    case COHI_ATOMIC_ADD:
+    case COH_ATOMIC_ADD:
         if (call->dtype == COH_F32)
             return add_f32(call->old, call->operand);
         if (call->dtype == COH_F64)
             return add_f64(call->old, call->operand);
         return call->old + call->operand;
-    case COHI_ATOMIC_AND:
+    case COH_ATOMIC_AND:
         return call->old & call->operand;
-    case COHI_ATOMIC_OR:
+    case COH_ATOMIC_OR:
         return call->old | call->operand;
-    case COHI_ATOMIC_XOR:
+    case COH_ATOMIC_XOR:
         return call->old ^ call->operand;
-    case COHI_ATOMIC_COMPARE_SWAP:
+    case COH_ATOMIC_COMPARE_SWAP:
         return call->old == call->compare ? call->operand : call->old;
-    case COHI_ATOMIC_FETCH:
+    case COH_ATOMIC_FETCH:
         break;
     }
     return call->old;

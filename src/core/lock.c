@@ -1,0 +1,357 @@
+/*
+ * lock.c - a queue of ranks for each lock, in the manner of Mellor-Crummey and Scott.
+ *
+ * Each rank's copy of the lock is one word. On the lock's home, its TAIL is the last rank that
+ * asked. A rank that asks puts itself there, links itself to the one it found (the NEXT of that
+ * one's copy), and waits for GRANTED in its own copy, which its predecessor sets. When a
+ * predecessor is lost, the home's copy is marked DEAD with its rank, which everybody who waits
+ * looks at now and then.
+ */
+#include "core/atomic.h"
+#include "core/fault.h"
+#include "core/order.h"
+#include "core/rma.h"
+#include "core/verdict.h"
+#include "core/wait.h"
+
+#include <inttypes.h>
+#include <sched.h>
+
+/* Fields: a rank + 1, or 0 for none. */
+enum { FIELD_BITS = 20, TAIL_AT = 0, NEXT_AT = 20, DEAD_AT = 40 };
+
+#define FIELD      ((UINT64_C(1) << FIELD_BITS) - 1)
+#define GRANTED    (UINT64_C(1) << 60)
+#define HELD       (UINT64_C(1) << 61) /* in one's own copy */
+#define BUSY       (UINT64_C(1) << 62) /* likewise: a thread of the rank is in a call on it */
+#define HOME_STEPS 64                  /* looks at one's own copy between two at the home's */
+
+static int field(uint64_t word, int at)
+{
+    return (int)(word >> at & FIELD) - 1;
+}
+
+static uint64_t in_field(int rank, int at)
+{
+    return (uint64_t)(rank + 1) << at;
+}
+
+/* One lock, as a call sees it. */
+struct lock {
+    coh_world *world;
+    const char *call;
+    coh_lock *mine;
+    uint64_t offset;
+    int home;
+};
+
+/* ---- words ---- */
+
+/* What is done to one's own copy is complete on return, since the next call looks at it; what is
+ * done to another's may still be on its way when no result is wanted. */
+static coh_status apply(const struct lock *lock, int rank, coh_atomic_op op, uint64_t operand,
+                        const uint64_t *compare, uint64_t *result)
+{
+    uint64_t unwanted;
+    if (!result && rank == lock->world->rank)
+        result = &unwanted;
+    return cohi_atomic_apply(lock->world, &(cohi_amo){.call = lock->call,
+                                                      .doing = COHI_OP_LOCK,
+                                                      .context = COHI_CONTEXT_DEFAULT,
+                                                      .op = op,
+                                                      .dtype = COH_U64,
+                                                      .rank = rank,
+                                                      .offset = lock->offset,
+                                                      .operand = &operand,
+                                                      .compare = compare,
+                                                      .result = result,
+                                                      .blocking = true});
+}
+
+static uint64_t own_word(const struct lock *lock)
+{
+    return __atomic_load_n(lock->mine, __ATOMIC_ACQUIRE);
+}
+
+static coh_status fail_dead(const struct lock *lock, int rank)
+{
+    return cohi_world_fail(lock->world, lock->call, COH_PEER_LOST,
+                           "the lock at offset %" PRIu64 " is dead: rank %d was lost while it held "
+                           "it or waited for it",
+                           lock->offset, rank);
+}
+
+/* Replaces the home's word by `change` of it, whatever others do meanwhile; *before is what it
+ * was. `change` gives the same word back to leave it. */
+static coh_status change_home(const struct lock *lock, uint64_t (*change)(uint64_t word, int rank),
+                              int rank, uint64_t *before)
+{
+    uint64_t word, seen;
+    coh_status status = apply(lock, lock->home, COH_ATOMIC_FETCH, 0, NULL, &word);
+    while (status == COH_OK) {
+        uint64_t wanted = change(word, rank);
+        if (wanted == word)
+            break;
+        status = apply(lock, lock->home, COH_ATOMIC_COMPARE_SWAP, wanted, &word, &seen);
+        if (status == COH_OK && seen == word)
+            break;
+        word = seen;
+    }
+    *before = word;
+    return status;
+}
+
+static uint64_t join_queue(uint64_t word, int rank)
+{
+    if (field(word, DEAD_AT) >= 0)
+        return word;
+    return (word & ~(FIELD << TAIL_AT)) | in_field(rank, TAIL_AT);
+}
+
+static uint64_t join_if_free(uint64_t word, int rank)
+{
+    return field(word, TAIL_AT) >= 0 ? word : join_queue(word, rank);
+}
+
+static uint64_t leave_if_last(uint64_t word, int rank)
+{
+    return field(word, TAIL_AT) == rank ? word & ~(FIELD << TAIL_AT) : word;
+}
+
+static uint64_t mark_dead(uint64_t word, int rank)
+{
+    return field(word, DEAD_AT) >= 0 ? word : word | in_field(rank, DEAD_AT);
+}
+
+static coh_status declare_dead(const struct lock *lock, int rank)
+{
+    uint64_t before;
+    (void)change_home(lock, mark_dead, rank, &before);
+    return fail_dead(lock, rank);
+}
+
+/* ---- entering ---- */
+
+static coh_status begin(coh_world *world, const char *call, coh_lock *pointer, struct lock *lock)
+{
+    coh_status status = cohi_world_enter(world, call);
+    if (status != COH_OK)
+        return status;
+    *lock = (struct lock){.world = world, .call = call, .mine = pointer};
+    status = cohi_rma_locate(world, call, pointer, &lock->offset);
+    if (status == COH_OK)
+        status = cohi_rma_check_range(world, call, world->rank, lock->offset, sizeof *pointer);
+    if (status == COH_OK && (uintptr_t)pointer % sizeof *pointer != 0)
+        status = cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
+                                 "the lock at %p is not aligned to its 8 bytes", (void *)pointer);
+    /* Neighbouring locks have different homes, so that no rank has them all. */
+    lock->home = (int)(lock->offset / sizeof *pointer % (uint64_t)world->size);
+    return status == COH_OK ? cohi_fault_strike(world->fault, COHI_OP_LOCK) : status;
+}
+
+static coh_status refuse_held(const struct lock *lock, const char *how)
+{
+    return cohi_world_fail(lock->world, lock->call, COH_INVALID_ARGUMENT,
+                           "this rank %s the lock at offset %" PRIu64, how, lock->offset);
+}
+
+/* ---- waiting ---- */
+
+static coh_status look_at_home(const struct lock *lock)
+{
+    uint64_t word;
+    coh_status status = apply(lock, lock->home, COH_ATOMIC_FETCH, 0, NULL, &word);
+    if (status == COH_OK && field(word, DEAD_AT) >= 0)
+        return fail_dead(lock, field(word, DEAD_AT));
+    return status;
+}
+
+/* Until one's own word has one of `bits`, or the lock is dead. `rank` is who should see to it;
+ * -1: nobody knows. */
+static coh_status wait_for(const struct lock *lock, uint64_t bits, int rank)
+{
+    coh_world *world = lock->world;
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_rma_publish(world, COHI_OP_LOCK);
+    cohi_wait_begin(&wait, world, lock->call, COHI_OP_LOCK, NULL, rank);
+    for (unsigned step = 1; status == COH_OK && !(own_word(lock) & bits); step++) {
+        status = cohi_wait_step(&wait);
+        if (status == COH_OK && step % HOME_STEPS == 0)
+            status = look_at_home(lock);
+    }
+    cohi_wait_end(&wait);
+    cohi_rma_publish(world, COHI_OP_NONE);
+    if (status == COH_PEER_LOST && rank >= 0 && cohi_verdict_on(world, rank))
+        return declare_dead(lock, rank);
+    return status;
+}
+
+static coh_status queue_behind(const struct lock *lock, int predecessor)
+{
+    coh_status status =
+        apply(lock, predecessor, COH_ATOMIC_ADD, in_field(lock->world->rank, NEXT_AT), NULL, NULL);
+    if (status == COH_PEER_LOST)
+        return declare_dead(lock, predecessor);
+    return status == COH_OK ? wait_for(lock, GRANTED, predecessor) : status;
+}
+
+/* ---- one's own copy ---- */
+
+/* Makes the lock this thread's business alone, among those of its rank. *was is the word before. */
+static coh_status occupy(const struct lock *lock, uint64_t *was)
+{
+    coh_status status = apply(lock, lock->world->rank, COH_ATOMIC_OR, BUSY, NULL, was);
+    if (status != COH_OK || !(*was & BUSY))
+        return status;
+    return cohi_world_fail(
+        lock->world, lock->call, COH_BUSY,
+        "another thread of this rank is in a call on the lock at offset %" PRIu64, lock->offset);
+}
+
+/* For who may hold it: another thread that asks for it meanwhile is refused, and gone in a
+ * moment. */
+static coh_status occupy_in_time(const struct lock *lock, uint64_t *was)
+{
+    coh_status status;
+    while ((status = occupy(lock, was)) == COH_BUSY)
+        sched_yield();
+    return status;
+}
+
+/* Ends that, leaving `bits` of what is set. */
+static coh_status release(const struct lock *lock, uint64_t bits, coh_status status)
+{
+    coh_status kept = apply(lock, lock->world->rank, COH_ATOMIC_AND, bits & ~BUSY, NULL, NULL);
+    return status == COH_OK ? kept : status;
+}
+
+static coh_status complete_own(const struct lock *lock)
+{
+    cohi_rma_publish(lock->world, COHI_OP_LOCK);
+    coh_status status = cohi_order_quiet(lock->world, lock->call, COHI_OP_LOCK);
+    cohi_rma_publish(lock->world, COHI_OP_NONE);
+    return status;
+}
+
+/* What was left there by the last time, and by a grant that came after a failure. */
+static coh_status clean_up(const struct lock *lock)
+{
+    coh_status status =
+        apply(lock, lock->world->rank, COH_ATOMIC_AND, ~(FIELD << NEXT_AT | GRANTED), NULL, NULL);
+    return status == COH_OK ? complete_own(lock) : status;
+}
+
+static coh_status hold(const struct lock *lock)
+{
+    return apply(lock, lock->world->rank, COH_ATOMIC_OR, HELD, NULL, NULL);
+}
+
+/* ---- the calls ---- */
+
+static coh_status set(const struct lock *lock)
+{
+    uint64_t before = 0;
+    coh_status status = clean_up(lock);
+    if (status == COH_OK)
+        status = change_home(lock, join_queue, lock->world->rank, &before);
+    if (status != COH_OK)
+        return status;
+    if (field(before, DEAD_AT) >= 0)
+        return fail_dead(lock, field(before, DEAD_AT));
+    if (field(before, TAIL_AT) >= 0)
+        status = queue_behind(lock, field(before, TAIL_AT));
+    return status == COH_OK ? hold(lock) : status;
+}
+
+/* A lock whose last holder died looks taken for ever; asking for its death is part of the test. */
+static coh_status test_holder(const struct lock *lock, int tail, int *taken)
+{
+    if (tail != lock->world->rank && cohi_verdict_on(lock->world, tail))
+        return declare_dead(lock, tail);
+    *taken = 0;
+    return COH_OK;
+}
+
+static coh_status test(const struct lock *lock, int *taken)
+{
+    uint64_t before = 0;
+    coh_status status = clean_up(lock);
+    if (status == COH_OK)
+        status = change_home(lock, join_if_free, lock->world->rank, &before);
+    if (status != COH_OK)
+        return status;
+    if (field(before, DEAD_AT) >= 0)
+        return fail_dead(lock, field(before, DEAD_AT));
+    if (field(before, TAIL_AT) >= 0)
+        return test_holder(lock, field(before, TAIL_AT), taken);
+    status = hold(lock);
+    if (status == COH_OK)
+        *taken = 1;
+    return status;
+}
+
+/* Somebody has joined, and is about to say who. If it died before it could, it is the last in
+ * the queue, or those behind it find out. */
+static coh_status pass_on(const struct lock *lock, int tail)
+{
+    coh_status status = wait_for(lock, FIELD << NEXT_AT, tail);
+    if (status != COH_OK)
+        return status;
+    int next = field(own_word(lock), NEXT_AT);
+    status = apply(lock, next, COH_ATOMIC_OR, GRANTED, NULL, NULL);
+    return status == COH_PEER_LOST ? declare_dead(lock, next) : status;
+}
+
+static coh_status clear(const struct lock *lock)
+{
+    uint64_t before = 0;
+    coh_status status = complete_own(lock);
+    if (status == COH_OK)
+        status = change_home(lock, leave_if_last, lock->world->rank, &before);
+    if (status == COH_OK && field(before, TAIL_AT) != lock->world->rank)
+        status = pass_on(lock, field(before, TAIL_AT));
+    return status;
+}
+
+coh_status coh_lock_set(coh_world *world, coh_lock *pointer)
+{
+    struct lock lock;
+    uint64_t was = 0;
+    coh_status status = begin(world, "coh_lock_set", pointer, &lock);
+    if (status == COH_OK)
+        status = occupy(&lock, &was);
+    if (status != COH_OK)
+        return status;
+    status = was & HELD ? refuse_held(&lock, "already holds") : set(&lock);
+    return release(&lock, UINT64_MAX, status);
+}
+
+coh_status coh_lock_test(coh_world *world, coh_lock *pointer, int *taken)
+{
+    struct lock lock;
+    uint64_t was = 0;
+    coh_status status = begin(world, "coh_lock_test", pointer, &lock);
+    if (status == COH_OK && !taken)
+        status = cohi_world_fail(world, lock.call, COH_INVALID_ARGUMENT, "taken is NULL");
+    if (status == COH_OK)
+        status = occupy(&lock, &was);
+    if (status != COH_OK)
+        return status;
+    status = was & HELD ? refuse_held(&lock, "already holds") : test(&lock, taken);
+    return release(&lock, UINT64_MAX, status);
+}
+
+coh_status coh_lock_clear(coh_world *world, coh_lock *pointer)
+{
+    struct lock lock;
+    uint64_t was = 0;
+    coh_status status = begin(world, "coh_lock_clear", pointer, &lock);
+    if (status == COH_OK)
+        status = occupy_in_time(&lock, &was);
+    if (status != COH_OK)
+        return status;
+    if (!(was & HELD))
+        return release(&lock, UINT64_MAX, refuse_held(&lock, "does not hold"));
+    return release(&lock, ~(HELD | GRANTED | FIELD << NEXT_AT), clear(&lock));
+}

@@ -1,0 +1,20 @@
+/* message.h - making requests, for the calls that send and receive. */
+#ifndef COHI_CORE_MESSAGE_H
+#define COHI_CORE_MESSAGE_H
+
+#include "core/mailbox.h"
+
+/* A request to send to, or receive from, member `index` of the team (or COH_ANY_RANK). */
+void cohi_message_prepare(coh_request *request, coh_team *team, cohi_opcode op, int index,
+                          uint32_t tag, void *data, size_t bytes);
+
+/* Starts it. */
+void cohi_message_start(coh_request *request);
+
+/* The error for a request whose peer, or for COH_ANY_RANK any member of the team, is lost. */
+coh_status cohi_message_standing(const coh_request *request, const char *call);
+
+/* What came, with the source as an index in the team. */
+void cohi_message_got(const coh_request *request, coh_message *got);
+
+#endif

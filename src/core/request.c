@@ -1,0 +1,403 @@
+#include "core/control.h"
+#include "core/large.h"
+#include "core/match.h"
+#include "core/message.h"
+#include "core/rma.h"
+#include "core/verdict.h"
+#include "core/wait.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* ---- ending ---- */
+
+void cohi_request_complete(coh_request *request, coh_status status)
+{
+    coh_world *world = request->world;
+    request->status = status;
+    if (request->arrival) {
+        cohi_match_absorbed(world->mailbox, request);
+        return;
+    }
+    atomic_store_explicit(&request->done, 1, memory_order_release);
+    cohi_control_wake(world->slot); /* it may be another thread's */
+}
+
+static bool is_done(const coh_request *request)
+{
+    return atomic_load_explicit(&((coh_request *)request)->done, memory_order_acquire);
+}
+
+static void stop_moving(cohi_mailbox *box, coh_request *request)
+{
+    if (request->move.ticket)
+        cohi_large_stop(request);
+    cohi_queue_remove(&request->link);
+    atomic_fetch_sub(&box->work, 1);
+    request->stage = COHI_REQUEST_NEW;
+}
+
+static void stop_pending(cohi_mailbox *box, cohi_partner *partner, coh_request *request)
+{
+    cohi_queue_remove(&request->link);
+    atomic_fetch_sub(&partner->pending_count, 1);
+    atomic_fetch_sub(&box->pendings, 1);
+    atomic_fetch_sub(&box->work, 1);
+    request->stage = COHI_REQUEST_NEW;
+}
+
+static void stop(cohi_mailbox *box, cohi_partner *partner, coh_request *request)
+{
+    if (request->stage == COHI_REQUEST_PENDING)
+        stop_pending(box, partner, request);
+    else if (request->stage == COHI_REQUEST_MOVING)
+        stop_moving(box, request);
+    else
+        cohi_match_withdraw(box, request);
+}
+
+/* Takes it back; false when it is done after all: what had come before the peer ended counts.
+ * Another thread may be copying for it. */
+static bool withdraw(coh_request *request)
+{
+    cohi_mailbox *box = request->world->mailbox;
+    cohi_mailbox_progress(box);
+    bool send = request->op == COHI_OP_SEND;
+    cohi_partner *partner = send ? &box->partners[atomic_load(&request->peer)] : NULL;
+    if (send)
+        pthread_mutex_lock(&partner->out_lock);
+    pthread_mutex_lock(&box->lock);
+    while (request->users > 0) {
+        pthread_mutex_unlock(&box->lock);
+        sched_yield();
+        pthread_mutex_lock(&box->lock);
+    }
+    bool open = !is_done(request);
+    if (open)
+        stop(box, partner, request);
+    pthread_mutex_unlock(&box->lock);
+    if (send)
+        pthread_mutex_unlock(&partner->out_lock);
+    return open;
+}
+
+/* The sentence for how it ended. */
+static coh_status outcome(const coh_request *request, const char *call)
+{
+    coh_world *world = request->world;
+    coh_status status = request->status;
+    if (COHI_LIKELY(status == COH_OK))
+        return COH_OK;
+    if (status == COH_LENGTH_MISMATCH)
+        return cohi_world_fail(world, call, status,
+                               "the message from member %d under tag %d has %zu bytes, the room is "
+                               "%zu; it stays for the next receive",
+                               request->team->indices[request->got.source], request->got.tag,
+                               request->got.bytes, request->bytes);
+    int peer = atomic_load(&((coh_request *)request)->peer);
+    coh_status lost = cohi_verdict_check(world, call, peer);
+    if (lost != COH_OK)
+        return lost;
+    return cohi_world_fail(world, call, status, "the message of %zu bytes %s rank %d failed: %s",
+                           request->got.bytes, request->op == COHI_OP_SEND ? "to" : "from", peer,
+                           status == COH_SYSTEM ? "the memory given for it cannot be accessed"
+                                                : coh_status_text(status));
+}
+
+/* ---- waiting ---- */
+
+/* What is waited for: one of these. */
+struct waiting {
+    coh_world *world;
+    const char *call;
+    coh_request **requests;
+    size_t count;
+    coh_request *ended; /* the one that is done, or failed */
+};
+
+static bool look(struct waiting *waiting)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        coh_request *request = waiting->requests[i];
+        if (!request || !is_done(request))
+            continue;
+        waiting->ended = request;
+        return true;
+    }
+    return false;
+}
+
+static coh_status check_standing(struct waiting *waiting)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        coh_request *request = waiting->requests[i];
+        coh_status status = request ? cohi_message_standing(request, waiting->call) : COH_OK;
+        if (status == COH_OK)
+            continue;
+        waiting->ended = request;
+        return status;
+    }
+    return COH_OK;
+}
+
+static coh_request *first_of(const struct waiting *waiting)
+{
+    size_t i = 0;
+    while (!waiting->requests[i])
+        i++;
+    return waiting->requests[i];
+}
+
+/* A rank that waits may itself be what others wait for: it makes room for what they send. A send
+ * does so before it sleeps, a receive when it would. */
+static void make_room(const struct waiting *waiting, const cohi_wait *wait)
+{
+    const coh_world *world = waiting->world;
+    cohi_mailbox *box = world->mailbox;
+    bool send = first_of(waiting)->op == COHI_OP_SEND;
+    if (atomic_load_explicit(&box->offers, memory_order_relaxed) == 0
+        || wait->looks < world->spins + (send ? 1 : world->yields))
+        return;
+    pthread_mutex_lock(&box->lock);
+    cohi_match_absorb(box);
+    pthread_mutex_unlock(&box->lock);
+}
+
+/* A collective has published itself. The number tells who looks now and then that this rank is not
+ * stuck in one wait. */
+static void publish(coh_world *world, cohi_opcode doing)
+{
+    if (doing == COHI_OP_BROADCAST)
+        return;
+    cohi_rma_publish(world, doing);
+    uint64_t number = atomic_fetch_add(&world->mailbox->waits, 1) + 1;
+    atomic_store_explicit(&world->slot->sequence, number, memory_order_relaxed);
+}
+
+/* Also begins anew when something moved: the wait is for the next thing. */
+static void begin(const struct waiting *waiting, cohi_wait *wait)
+{
+    const coh_request *first = first_of(waiting);
+    coh_team *team = first->doing == COHI_OP_BROADCAST ? first->team : NULL;
+    publish(waiting->world, first->doing);
+    cohi_wait_begin(wait, waiting->world, waiting->call, first->doing, team, -1);
+}
+
+static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
+{
+    if (cohi_mailbox_progress(waiting->world->mailbox)) {
+        cohi_wait_end(wait);
+        begin(waiting, wait);
+        return COH_OK;
+    }
+    wait->rank = waiting->count == 1 ? atomic_load(&waiting->requests[0]->peer) : -1;
+    coh_status status = cohi_wait_step(wait);
+    if (status == COH_OK)
+        make_room(waiting, wait);
+    return status;
+}
+
+static coh_status wait_long(struct waiting *waiting)
+{
+    cohi_opcode doing = first_of(waiting)->doing;
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    begin(waiting, &wait);
+    while (status == COH_OK && !look(waiting)) {
+        status = wait_step(waiting, &wait);
+        if (status == COH_OK && !look(waiting))
+            status = check_standing(waiting);
+    }
+    cohi_wait_end(&wait);
+    if (doing != COHI_OP_BROADCAST)
+        cohi_rma_publish(waiting->world, COHI_OP_NONE);
+    return status;
+}
+
+static coh_status wait_for(struct waiting *waiting)
+{
+    coh_world *world = waiting->world;
+    for (unsigned looks = 0; looks <= world->spins; looks++) {
+        if (cohi_mailbox_progress(world->mailbox))
+            looks = 0;
+        if (look(waiting))
+            return COH_OK;
+        cohi_cpu_relax();
+    }
+    return wait_long(waiting);
+}
+
+/* Nobody acts meanwhile but the engine, which gets a few steps to bring what it has. */
+static coh_status wait_driven(struct waiting *waiting)
+{
+    enum { STEPS = 16 };
+    coh_world *world = waiting->world;
+    cohi_wait wait;
+    coh_status status = COH_OK;
+    cohi_wait_begin(&wait, world, waiting->call, first_of(waiting)->doing, NULL, -1);
+    for (int idle = 0; idle < STEPS && status == COH_OK && !look(waiting);) {
+        idle = cohi_mailbox_progress(world->mailbox) ? 0 : idle + 1;
+        status = world->remote ? cohi_wait_step(&wait) : COH_OK;
+    }
+    cohi_wait_end(&wait);
+    if (status != COH_OK || look(waiting))
+        return status;
+    return cohi_world_fail(world, waiting->call, COH_UNSUPPORTED,
+                           "it would have to wait, and this world is driven by the thread that "
+                           "drives the others (options.driven), so nobody could act");
+}
+
+static coh_status wait_any_of(struct waiting *waiting)
+{
+    if (look(waiting))
+        return COH_OK;
+    return waiting->world->driven ? wait_driven(waiting) : wait_for(waiting);
+}
+
+coh_status cohi_request_finish(coh_request *request, const char *call)
+{
+    struct waiting waiting = {
+        .world = request->world, .call = call, .requests = &request, .count = 1};
+    coh_status status = wait_any_of(&waiting);
+    if (status != COH_OK && withdraw(request))
+        return status;
+    return outcome(request, call);
+}
+
+/* ---- the calls ---- */
+
+static void release(coh_request *request)
+{
+    cohi_mailbox *box = request->world->mailbox;
+    pthread_mutex_lock(&box->lock);
+    *request->owned_at = request->next_owned;
+    if (request->next_owned)
+        request->next_owned->owned_at = request->owned_at;
+    pthread_mutex_unlock(&box->lock);
+    free(request);
+}
+
+/* Tells how the request ended, and frees it. */
+static coh_status conclude(coh_request **request, const char *call, coh_message *got)
+{
+    coh_request *ended = *request;
+    coh_status status = outcome(ended, call);
+    if (status == COH_OK)
+        cohi_message_got(ended, got);
+    release(ended);
+    *request = NULL;
+    return status;
+}
+
+/* The wait failed. A driven world's request goes on; another's is given up. */
+static coh_status give_up(coh_request **request, const char *call, coh_status status,
+                          coh_message *got)
+{
+    if (status == COH_UNSUPPORTED)
+        return status;
+    if (!withdraw(*request))
+        return conclude(request, call, got);
+    release(*request);
+    *request = NULL;
+    return status;
+}
+
+static coh_status refuse_null(const char *call, const char *what)
+{
+    return cohi_fail(COH_INVALID_ARGUMENT, "%s: %s is NULL", call, what);
+}
+
+coh_status coh_request_wait(coh_request **request, coh_message *got)
+{
+    static const char call[] = "coh_request_wait";
+    if (!request || !*request)
+        return refuse_null(call, "the request");
+    coh_status status = cohi_world_enter((*request)->world, call);
+    if (status != COH_OK)
+        return status;
+    struct waiting waiting = {
+        .world = (*request)->world, .call = call, .requests = request, .count = 1};
+    status = wait_any_of(&waiting);
+    return status == COH_OK ? conclude(request, call, got) : give_up(request, call, status, got);
+}
+
+coh_status coh_request_test(coh_request **request, int *done, coh_message *got)
+{
+    static const char call[] = "coh_request_test";
+    if (!request || !done)
+        return refuse_null(call, request ? "done" : "the place of the request");
+    if (!*request) {
+        *done = 1;
+        return COH_OK;
+    }
+    coh_world *world = (*request)->world;
+    coh_status status = cohi_world_enter(world, call);
+    if (status != COH_OK)
+        return status;
+    if (world->engine->lifecycle->progress)
+        world->engine->lifecycle->progress(world->endpoint);
+    cohi_mailbox_progress(world->mailbox);
+    if (!is_done(*request)) {
+        status = cohi_message_standing(*request, call);
+        if (status != COH_OK)
+            return give_up(request, call, status, got);
+        *done = 0;
+        return COH_OK;
+    }
+    status = conclude(request, call, got);
+    if (status == COH_OK)
+        *done = 1;
+    return status;
+}
+
+static coh_status check_set(coh_request **requests, size_t count, const char *call, size_t *left,
+                            coh_world **world)
+{
+    *left = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!requests[i])
+            continue;
+        if (*left > 0 && requests[i]->world != *world)
+            return cohi_fail(COH_INVALID_ARGUMENT,
+                             "%s: requests[%zu] is of another world than the ones before it", call,
+                             i);
+        *world = requests[i]->world;
+        ++*left;
+    }
+    return *left > 0 ? cohi_world_enter(*world, call) : COH_OK;
+}
+
+static size_t place_of(coh_request **requests, const coh_request *request)
+{
+    size_t i = 0;
+    while (requests[i] != request)
+        i++;
+    return i;
+}
+
+coh_status coh_request_wait_any(coh_request **requests, size_t count, size_t *index,
+                                coh_message *got)
+{
+    static const char call[] = "coh_request_wait_any";
+    if (!index || (!requests && count > 0))
+        return refuse_null(call, index ? "requests" : "index");
+    size_t left;
+    coh_world *world = NULL;
+    coh_status status = check_set(requests, count, call, &left, &world);
+    if (status != COH_OK)
+        return status;
+    if (left == 0) {
+        *index = count;
+        return COH_OK;
+    }
+    struct waiting waiting = {.world = world, .call = call, .requests = requests, .count = count};
+    status = wait_any_of(&waiting);
+    if (status != COH_OK && !waiting.ended)
+        return status; /* of no request in particular: all go on */
+    size_t at = place_of(requests, waiting.ended);
+    status = status == COH_OK ? conclude(&requests[at], call, got)
+                              : give_up(&requests[at], call, status, got);
+    if (status == COH_OK)
+        *index = at;
+    return status;
+}

@@ -1,0 +1,127 @@
+/* strided.c - blocks at regular distances, there and here. */
+#include "core/rma.h"
+#include "memory/host_copy.h"
+
+/* One strided transfer. "There" is the symmetric side, whose offset is in `block`. */
+struct strided {
+    cohi_transfer block; /* the first block */
+    size_t there_stride;
+    size_t here_stride;
+    size_t count;
+};
+
+/* Bytes from the start of the first block to the end of the last. */
+static coh_status span_of(const coh_world *world, const struct strided *all, const char *which,
+                          size_t stride, size_t *span)
+{
+    const char *call = all->block.call;
+    if (all->count > 1 && stride < all->block.bytes)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "the %s stride of %zu bytes is less than a block of %zu", which,
+                               stride, all->block.bytes);
+    if (__builtin_mul_overflow(all->count - 1, stride, span)
+        || __builtin_add_overflow(*span, all->block.bytes, span))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%zu blocks of %zu bytes, %zu bytes apart (%s), overflow",
+                               all->count, all->block.bytes, stride, which);
+    return COH_OK;
+}
+
+static coh_status check(coh_world *world, struct strided *all, const void *there, const void *here,
+                        const char *there_name, const char *here_name)
+{
+    size_t span, here_span;
+    cohi_transfer *block = &all->block;
+    coh_status status = span_of(world, all, there_name, all->there_stride, &span);
+    if (status == COH_OK)
+        status = span_of(world, all, here_name, all->here_stride, &here_span);
+    if (status == COH_OK && !here)
+        status =
+            cohi_world_fail(world, block->call, COH_INVALID_ARGUMENT, "the %s is NULL", here_name);
+    if (status == COH_OK)
+        status = cohi_rma_locate(world, block->call, there, &block->offset);
+    if (status != COH_OK)
+        return status;
+    cohi_transfer whole = *block;
+    whole.bytes = span;
+    return cohi_rma_check(world, &whole);
+}
+
+/* The blocks of a mapped peer, which lie between `there` and the end of the span that was
+ * checked. */
+static void copy_blocks(const struct strided *all, char *there)
+{
+    const cohi_transfer *block = &all->block;
+    const char *source = block->source;
+    char *target = block->target;
+    for (size_t i = 0; i < all->count; i++, there += all->there_stride) {
+        if (block->op == COHI_OP_PUT)
+            cohi_host_copy(there, source + i * all->here_stride, block->bytes);
+        else
+            cohi_host_copy(target + i * all->here_stride, there, block->bytes);
+    }
+}
+
+static coh_status move(coh_world *world, const struct strided *all)
+{
+    cohi_transfer block = all->block;
+    for (size_t i = 0; i < all->count; i++) {
+        coh_status status = cohi_rma_transfer(world, &block);
+        if (status != COH_OK)
+            return status;
+        block.offset += all->there_stride;
+        if (block.op == COHI_OP_PUT)
+            block.source = (const char *)block.source + all->here_stride;
+        else
+            block.target = (char *)block.target + all->here_stride;
+    }
+    return COH_OK;
+}
+
+static coh_status transfer(coh_world *world, struct strided *all, const void *there,
+                           const void *here, const char *there_name, const char *here_name)
+{
+    coh_status status = cohi_world_enter(world, all->block.call);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, all->block.call, all->block.rank);
+    if (status != COH_OK || all->count == 0 || all->block.bytes == 0)
+        return status;
+    status = check(world, all, there, here, there_name, here_name);
+    if (status != COH_OK)
+        return status;
+    char *direct = cohi_rma_direct(world, there, all->block.bytes, all->block.rank);
+    if (!direct)
+        return move(world, all);
+    copy_blocks(all, direct);
+    return COH_OK;
+}
+
+coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride, const void *source,
+                           size_t source_stride, size_t block, size_t count, int rank)
+{
+    struct strided all = {.block = {.call = "coh_put_strided",
+                                    .op = COHI_OP_PUT,
+                                    .rank = rank,
+                                    .source = source,
+                                    .bytes = block,
+                                    .blocking = true},
+                          .there_stride = target_stride,
+                          .here_stride = source_stride,
+                          .count = count};
+    return transfer(world, &all, target, source, "target", "source");
+}
+
+coh_status coh_get_strided(coh_world *world, void *target, size_t target_stride, const void *source,
+                           size_t source_stride, size_t block, size_t count, int rank)
+{
+    struct strided all = {.block = {.call = "coh_get_strided",
+                                    .op = COHI_OP_GET,
+                                    .rank = rank,
+                                    .target = target,
+                                    .bytes = block,
+                                    .blocking = true},
+                          .there_stride = source_stride,
+                          .here_stride = target_stride,
+                          .count = count};
+    return transfer(world, &all, source, target, "source", "target");
+}
