@@ -59,19 +59,6 @@ static int take_size(cohi_bench_options *options, const char *flag, const char *
     return 0;
 }
 
-static int take_sizes(void *target, const char *flag, const char *value)
-{
-    cohi_bench_options *options = target;
-    char *copy = strdup(value), *rest = copy, *text;
-    int status = copy ? 0 : -1;
-    options->size_count = 0;
-    options->size_text = value;
-    while (status == 0 && (text = strsep(&rest, ",")))
-        status = take_size(options, flag, text);
-    free(copy);
-    return status;
-}
-
 static int take_json(void *target, const char *flag, const char *value)
 {
     (void)flag, (void)value;
@@ -86,12 +73,58 @@ static int take_quick(void *target, const char *flag, const char *value)
     return 0;
 }
 
+static int take_peer(cohi_bench_options *options, const char *flag, const char *text)
+{
+    const char *name;
+    char known[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++) {
+        if (strcmp(name, text) == 0) {
+            options->against |= 1u << i;
+            return 0;
+        }
+        if (used < sizeof known)
+            used +=
+                (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", name);
+    }
+    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no peer '%s'; there are %s", flag, text, known);
+    return -1;
+}
+
+/* Each of the texts between commas; 0, or -1 from the first that is refused. */
+static int take_list(cohi_bench_options *options, const char *flag, const char *value,
+                     int (*take)(cohi_bench_options *options, const char *flag, const char *text))
+{
+    char *copy = strdup(value), *rest = copy, *text;
+    int status = copy ? 0 : -1;
+    while (status == 0 && (text = strsep(&rest, ",")))
+        status = take(options, flag, text);
+    free(copy);
+    return status;
+}
+
+static int take_sizes(void *target, const char *flag, const char *value)
+{
+    cohi_bench_options *options = target;
+    options->size_count = 0;
+    options->size_text = value;
+    return take_list(options, flag, value, take_size);
+}
+
+static int take_against(void *target, const char *flag, const char *value)
+{
+    return take_list(target, flag, value, take_peer);
+}
+
 static const cohi_flag_row flags[] = {
     {"ranks", 'n', "RANKS",
      "how many ranks, 1 to 1024 (2; for the barrier also four for each core)", take_ranks},
     {"engine", 0, "ENGINE", "shm (processes) or threads (shm)", take_engine},
     {"sizes", 0, "LIST", "bytes to move, such as 8,64K,1M", take_sizes},
-    {"rounds", 0, "COUNT", "how often each is measured, in turns (21; quick 7)", take_rounds},
+    {"rounds", 0, "COUNT", "how often each is measured, in turns (21; quick, or --against, 7)",
+     take_rounds},
+    {"against", 0, "LIST", "openmpi, oshmem, mpich: those that are installed, in turns with Cohort",
+     take_against},
     {"json", 0, NULL, "print one JSON object", take_json},
     {"quick", 0, NULL, "fewer sizes and rounds", take_quick},
     {NULL, 0, NULL, NULL, NULL},
@@ -103,7 +136,9 @@ static const cohi_usage usage = {
     "Measures Cohort's calls in turns with raw loops on the same memory, and prints which\n"
     "fraction of the machine's limit they reach.",
     flags,
-    "benchmarks (all, when none is named): barrier, sync, put, get, quiet, deliver",
+    "benchmarks (all, when none is named; with --against those that the peers have too):\n"
+    "barrier, sync, put, get, quiet, deliver, strided, fetch_add, compare_swap, signal,\n"
+    "message, private_message, rate, thread_puts, thread_adds",
 };
 
 static int choose(cohi_bench_options *options, const char *name)
@@ -172,19 +207,35 @@ static int run_job(cohi_bench_options options, uint64_t ranks, int must_crowd, j
     return options.chosen ? cohi_bench_job(&options, results) : 0;
 }
 
-static int run_all(const cohi_bench_options *options)
+static int run_against(cohi_bench_options options, json_t *results, json_t *peers)
 {
-    json_t *results = json_array();
-    int status = results ? 0 : EXIT_FAILURE;
-    if (status == 0)
-        status = run_job(*options, options->ranks ? options->ranks : 2, 0, results);
+    options.ranks = options.ranks ? options.ranks : 2;
+    options.crowded = options.ranks > (uint64_t)cohi_os_core_count();
+    options.chosen = runnable(&options, 0);
+    return cohi_bench_against(&options, results, peers);
+}
+
+static int run_alone(const cohi_bench_options *options, json_t *results)
+{
+    int status = run_job(*options, options->ranks ? options->ranks : 2, 0, results);
     if (status == 0 && options->ranks == 0)
         status = run_job(*options, (uint64_t)cohi_os_core_count() * CROWD, 1, results);
-    if (status == 0 && cohi_bench_report(options, results) != 0) {
+    return status;
+}
+
+static int run_all(const cohi_bench_options *options)
+{
+    json_t *results = json_array(), *peers = json_array();
+    int status = EXIT_FAILURE;
+    if (results && peers)
+        status =
+            options->against ? run_against(*options, results, peers) : run_alone(options, results);
+    if (status == 0 && cohi_bench_report(options, results, peers) != 0) {
         fprintf(stderr, "cohort bench: the report could not be written\n");
         status = EXIT_FAILURE;
     }
     json_decref(results);
+    json_decref(peers);
     return status;
 }
 
@@ -201,7 +252,11 @@ int cohi_tool_bench(int argc, char **argv)
         return cohi_bench_worker(&options);
     if (options.chosen && options.ranks && (status = refuse_few_ranks(&options)) != 0)
         return status;
+    if (options.against && options.rounds > COHI_BENCH_TURNS)
+        return cohi_flags_refuse(&usage, "--rounds: %d is more than the %d turns of --against",
+                                 (int)options.rounds, COHI_BENCH_TURNS);
     if (!options.chosen)
-        options.chosen = ~0u;
+        options.chosen = options.against ? cohi_bench_peer_cases(options.against) : ~0u;
+    cohi_bench_catch_signals();
     return run_all(&options);
 }

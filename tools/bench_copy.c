@@ -1,8 +1,6 @@
 /* bench_copy.c - put and get, against plain copies between the same two mappings. */
 #include "bench.h"
 
-#include "limit.h"
-
 #include "base/atomics.h"
 #include "base/clock.h"
 
@@ -23,11 +21,6 @@ struct context {
     int crowded;
 };
 
-static double per_repeat(coh_status status, uint64_t start, uint64_t repeats)
-{
-    return status == COH_OK ? (double)(cohi_now_ns() - start) / (double)repeats : -1;
-}
-
 static double run_put(void *context, const void *form, uint64_t repeats)
 {
     const struct context *c = context;
@@ -36,7 +29,7 @@ static double run_put(void *context, const void *form, uint64_t repeats)
     uint64_t start = cohi_now_ns();
     for (uint64_t i = 0; i < repeats && status == COH_OK; i++)
         status = coh_put(c->world, c->symmetric, c->private, c->bytes, c->peer);
-    return per_repeat(status, start, repeats);
+    return cohi_bench_each(status, start, repeats);
 }
 
 static double run_get(void *context, const void *form, uint64_t repeats)
@@ -47,7 +40,7 @@ static double run_get(void *context, const void *form, uint64_t repeats)
     uint64_t start = cohi_now_ns();
     for (uint64_t i = 0; i < repeats && status == COH_OK; i++)
         status = coh_get(c->world, c->private, c->symmetric, c->bytes, c->peer);
-    return per_repeat(status, start, repeats);
+    return cohi_bench_each(status, start, repeats);
 }
 
 static coh_status put_and_quiet(const struct context *c)
@@ -63,7 +56,7 @@ static double run_quiet(void *context, const void *form, uint64_t repeats)
     uint64_t start = cohi_now_ns();
     for (uint64_t i = 0; i < repeats && status == COH_OK; i++)
         status = put_and_quiet(context);
-    return per_repeat(status, start, repeats);
+    return cohi_bench_each(status, start, repeats);
 }
 
 static double run_copy_there(void *context, const void *form, uint64_t repeats)
@@ -120,13 +113,13 @@ static coh_status make_context(cohi_bench_rank *self, uint64_t bytes, struct con
                                 .symmetric = self->shared,
                                 .private = self->private,
                                 .bytes = bytes,
-                                .mine = self->turns,
+                                .mine = &self->board->delivered,
                                 .crowded = self->crowded};
     coh_status status =
         coh_ptr(self->world, self->shared, context->peer, (void **)&context->direct);
     if (status != COH_OK)
         return status;
-    return coh_ptr(self->world, self->turns, self->rank == 0 ? context->peer : 0,
+    return coh_ptr(self->world, &self->board->delivered, self->rank == 0 ? context->peer : 0,
                    (void **)&context->theirs);
 }
 
@@ -210,7 +203,7 @@ static double run_deliver(void *context, const void *form, uint64_t repeats)
         status = put_and_quiet(c);
         hand_over(c);
     }
-    return per_repeat(status, start, repeats);
+    return cohi_bench_each(status, start, repeats);
 }
 
 static double run_copy_deliver(void *context, const void *form, uint64_t repeats)
@@ -222,7 +215,7 @@ static double run_copy_deliver(void *context, const void *form, uint64_t repeats
         copy->copy(c->direct, c->private, c->bytes);
         hand_over(c);
     }
-    return per_repeat(COH_OK, start, repeats);
+    return cohi_bench_each(COH_OK, start, repeats);
 }
 
 static double run_read(void *context, const void *form, uint64_t repeats)
@@ -236,15 +229,7 @@ static double run_read(void *context, const void *form, uint64_t repeats)
         read_all(c->symmetric, c->bytes);
         announce(c->mine, turn);
     }
-    return per_repeat(COH_OK, start, repeats);
-}
-
-/* Deliveries in one round; both ranks must agree on them, so they follow from the size alone. */
-static uint64_t deliver_repeats(uint64_t bytes)
-{
-    enum { ROUND_BYTES = 16 << 20, MOST = 2000, LEAST = 2 };
-    uint64_t repeats = ROUND_BYTES / (bytes ? bytes : 1);
-    return repeats > MOST ? MOST : repeats < LEAST ? LEAST : repeats;
+    return cohi_bench_each(COH_OK, start, repeats);
 }
 
 coh_status cohi_bench_deliver(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
@@ -258,7 +243,7 @@ coh_status cohi_bench_deliver(cohi_bench_rank *self, uint64_t bytes, cohi_bench_
     if (status != COH_OK)
         return status;
     cohi_bench_plan plan = {
-        .rounds = self->rounds, .repeats = deliver_repeats(bytes), .context = &context};
+        .rounds = self->rounds, .repeats = cohi_bench_agreed_repeats(bytes), .context = &context};
     add_contenders(&plan, self->rank == 0 ? &write : &read, bytes);
     return cohi_bench_measure(&plan, result);
 }

@@ -2,16 +2,11 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { ARGUMENTS = 48, PATH_ROOM = 4096 };
 
@@ -63,7 +58,7 @@ static void add_worker(struct command *command, const cohi_bench_options *option
     add(command, command->ranks);
     add(command, "--engine");
     add(command, options->engine);
-    if (options->quick)
+    if (options->quick || options->against)
         add(command, "--quick");
     if (options->rounds) {
         add(command, "--rounds");
@@ -90,26 +85,6 @@ static void build_command(struct command *command, const cohi_bench_options *opt
     command->arguments[command->count] = NULL;
 }
 
-/* Starts it with its standard output in a pipe; *lines reads from that. 0 or an errno. */
-static int start(struct command *command, pid_t *pid, FILE **lines)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return errno;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    int error = posix_spawn(pid, command->self, &actions, NULL, command->arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (error) {
-        close(ends[0]);
-        return error;
-    }
-    *lines = fdopen(ends[0], "r");
-    return *lines ? 0 : errno;
-}
-
 /* On a terminal only, and on one line that is written over. */
 static void show_step(const char *step)
 {
@@ -117,7 +92,7 @@ static void show_step(const char *step)
         fprintf(stderr, "\r\033[K%s%s", step, *step ? " ..." : "");
 }
 
-static void take_line(const char *text, json_t *results)
+static void take_line(void *results, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL);
     json_t *result = json_object_get(line, "result");
@@ -127,49 +102,22 @@ static void take_line(const char *text, json_t *results)
     else if (result)
         json_array_append(results, result);
     else
-        fputs(text, stderr);
+        fprintf(stderr, "%s\n", text);
     json_decref(line);
-}
-
-static void read_lines(FILE *lines, json_t *results)
-{
-    char *text = NULL;
-    size_t room = 0;
-    while (getline(&text, &room, lines) > 0)
-        take_line(text, results);
-    free(text);
-    show_step("");
-}
-
-static int wait_for(pid_t pid)
-{
-    int status;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR)
-            return EXIT_FAILURE;
-    }
-    if (WIFSIGNALED(status)) {
-        fprintf(stderr, "cohort bench: the job was ended by signal %d\n", WTERMSIG(status));
-        return 128 + WTERMSIG(status);
-    }
-    return WEXITSTATUS(status);
 }
 
 int cohi_bench_job(const cohi_bench_options *options, json_t *results)
 {
     struct command command = {.count = 0};
-    pid_t pid;
-    FILE *lines;
     if (find_self(&command) != 0)
         return EXIT_FAILURE;
     build_command(&command, options);
-    int error = start(&command, &pid, &lines);
-    if (error) {
-        fprintf(stderr, "cohort bench: %s could not be started: %s\n", command.self,
-                strerror(error));
-        return EXIT_FAILURE;
-    }
-    read_lines(lines, results);
-    fclose(lines);
-    return wait_for(pid);
+    cohi_bench_child child = {.arguments = command.arguments, .take = take_line, .arg = results};
+    int status = cohi_bench_child_run(&child);
+    show_step("");
+    if (status < 0)
+        fprintf(stderr, "cohort bench: the job could not be started: %s\n", strerror(errno));
+    if (cohi_bench_stopped())
+        return 128 + cohi_bench_stopped();
+    return status < 0 ? EXIT_FAILURE : status;
 }

@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -45,6 +46,19 @@ static double quantile(const double *sorted, size_t count, double share)
     return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
 }
 
+void cohi_bench_spread(double *samples, size_t count, cohi_bench_figure *figure)
+{
+    qsort(samples, count, sizeof *samples, compare_doubles);
+    figure->median = quantile(samples, count, 0.5);
+    figure->low = quantile(samples, count, 0.25);
+    figure->high = quantile(samples, count, 0.75);
+}
+
+double cohi_bench_each(coh_status status, uint64_t start_ns, uint64_t repeats)
+{
+    return status == COH_OK ? (double)(cohi_now_ns() - start_ns) / (double)repeats : -1;
+}
+
 /* One row of samples for each contender, and two more to sort in. */
 struct samples {
     double *times;
@@ -56,30 +70,21 @@ static double *samples_row(const struct samples *samples, size_t row)
     return samples->times + row * samples->rounds;
 }
 
-static void sort_into(const struct samples *samples, size_t row, size_t scratch)
-{
-    double *sorted = samples_row(samples, scratch);
-    for (size_t i = 0; i < samples->rounds; i++)
-        sorted[i] = samples_row(samples, row)[i];
-    qsort(sorted, samples->rounds, sizeof *sorted, compare_doubles);
-}
-
 static void summarize(const cohi_bench_plan *plan, const struct samples *samples, size_t index,
                       cohi_bench_figure *figure)
 {
     size_t rounds = samples->rounds;
-    const double *sorted = samples_row(samples, plan->count);
+    double *sorted = samples_row(samples, plan->count);
     double *ratios = samples_row(samples, plan->count + 1);
-
-    sort_into(samples, index, plan->count);
+    for (size_t i = 0; i < rounds; i++) {
+        sorted[i] = samples_row(samples, index)[i];
+        ratios[i] = sorted[i] / samples_row(samples, 0)[i];
+    }
+    cohi_bench_figure of_ratios;
+    cohi_bench_spread(sorted, rounds, figure);
+    cohi_bench_spread(ratios, rounds, &of_ratios);
     figure->name = plan->contenders[index].name;
-    figure->median = quantile(sorted, rounds, 0.5);
-    figure->low = quantile(sorted, rounds, 0.25);
-    figure->high = quantile(sorted, rounds, 0.75);
-    for (size_t i = 0; i < rounds; i++)
-        ratios[i] = samples_row(samples, index)[i] / samples_row(samples, 0)[i];
-    qsort(ratios, rounds, sizeof *ratios, compare_doubles);
-    figure->fraction = quantile(ratios, rounds, 0.5);
+    figure->fraction = of_ratios.median;
 }
 
 /* Each round begins with another contender, so that none always follows the same one. */
@@ -97,6 +102,15 @@ static int run_rounds(const cohi_bench_plan *plan, struct samples *samples)
     return 0;
 }
 
+void cohi_bench_find_best(cohi_bench_result *result)
+{
+    result->best = 1;
+    for (size_t i = 2; i < result->count; i++) {
+        if (result->figures[i].median < result->figures[result->best].median)
+            result->best = i;
+    }
+}
+
 coh_status cohi_bench_measure(const cohi_bench_plan *plan, cohi_bench_result *result)
 {
     struct samples samples = {NULL, plan->rounds};
@@ -109,13 +123,9 @@ coh_status cohi_bench_measure(const cohi_bench_plan *plan, cohi_bench_result *re
         return COH_TRANSPORT; /* the call that failed left its sentence */
     }
     result->count = plan->count;
-    result->best = 1;
     for (size_t i = 0; i < plan->count; i++)
         summarize(plan, &samples, i, &result->figures[i]);
-    for (size_t i = 2; i < plan->count; i++) {
-        if (result->figures[i].median < result->figures[result->best].median)
-            result->best = i;
-    }
+    cohi_bench_find_best(result);
     free(samples.times);
     return COH_OK;
 }

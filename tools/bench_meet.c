@@ -1,8 +1,6 @@
 /* bench_meet.c - barrier and sync, against cache lines that go back and forth. */
 #include "bench.h"
 
-#include "limit.h"
-
 #include "base/clock.h"
 
 /* Meetings in one round: about a millisecond's worth, and where ranks take turns on the cores
@@ -23,7 +21,7 @@ static double run_barrier(void *context, const void *form, uint64_t repeats)
     uint64_t start = cohi_now_ns();
     for (uint64_t i = 0; i < repeats && status == COH_OK; i++)
         status = coh_barrier(world);
-    return status == COH_OK ? (double)(cohi_now_ns() - start) / (double)repeats : -1;
+    return cohi_bench_each(status, start, repeats);
 }
 
 static double run_sync(void *context, const void *form, uint64_t repeats)
@@ -34,7 +32,7 @@ static double run_sync(void *context, const void *form, uint64_t repeats)
     uint64_t start = cohi_now_ns();
     for (uint64_t i = 0; i < repeats && status == COH_OK; i++)
         status = coh_sync(world);
-    return status == COH_OK ? (double)(cohi_now_ns() - start) / (double)repeats : -1;
+    return cohi_bench_each(status, start, repeats);
 }
 
 static double run_exchange(void *context, const void *form, uint64_t repeats)
@@ -48,7 +46,7 @@ static coh_status map_lines(cohi_bench_rank *self, struct context *context)
     context->meeting = (cohi_limit_meeting){context->lines, self->size, self->rank};
     coh_status status = COH_OK;
     for (int rank = 0; rank < self->size && status == COH_OK; rank++)
-        status = coh_ptr(self->world, self->meeting, rank, (void **)&context->lines[rank]);
+        status = coh_ptr(self->world, self->board->meeting, rank, (void **)&context->lines[rank]);
     return status;
 }
 

@@ -95,33 +95,88 @@ static void fill_row(const json_t *result, cohi_table_row *row)
         snprintf(row->cell[BANDWIDTH], COHI_CELL_BYTES, "%.4g", json_number_value(rate));
 }
 
+/* What a row has whoever it is compared with. */
+enum { PEER_FRACTION = LIMIT + 1, PEER_FIRST };
+
+static void fill_peer(const json_t *figure, char *cell)
+{
+    char median[32], low[32], high[32];
+    if (!figure)
+        return;
+    time_text(json_number_value(json_object_get(figure, "median_ns")), median, sizeof median);
+    time_text(json_number_value(json_object_get(figure, "low_ns")), low, sizeof low);
+    time_text(json_number_value(json_object_get(figure, "high_ns")), high, sizeof high);
+    double ratio = json_number_value(json_object_get(figure, "ratio"));
+    snprintf(cell, COHI_CELL_BYTES, "%s (%s .. %s): %.*f", median, low, high, ratio < 0.01 ? 4 : 2,
+             ratio);
+}
+
+static void fill_peers_row(const json_t *result, json_t *peers, cohi_table_row *row)
+{
+    size_t index;
+    const json_t *peer;
+    snprintf(row->cell[PEER_FRACTION], COHI_CELL_BYTES, "%.2f",
+             json_number_value(json_object_get(result, "fraction")));
+    for (int column = PEER_FIRST; column < COHI_TABLE_COLUMNS; column++)
+        row->cell[column][0] = '\0';
+    json_array_foreach(peers, index, peer)
+    {
+        const char *name = json_string_value(json_object_get(peer, "name"));
+        if (PEER_FIRST + index < COHI_TABLE_COLUMNS)
+            fill_peer(json_object_get(json_object_get(result, "peers"), name),
+                      row->cell[PEER_FIRST + index]);
+    }
+}
+
 static int is_of(const json_t *result, const cohi_bench_case *row)
 {
     return strcmp(json_string_value(json_object_get(result, "benchmark")), row->name) == 0;
 }
 
-static int print_case(const cohi_bench_case *row, const cohi_bench_options *options,
-                      json_t *results)
+/* The titles of a table, and how many it has. */
+static int choose_titles(const cohi_bench_case *row, json_t *peers,
+                         const char *titles[COHI_TABLE_COLUMNS])
 {
-    static const char *const sized[] = {"size", "cohort",   "quartiles", "limit",
-                                        "by",   "of limit", "of memcpy", "GB/s"};
-    static const char *const unsized[] = {"ranks", "cohort", "quartiles",
-                                          "limit", "by",     "of limit"};
+    static const char *const plain[COHI_TABLE_COLUMNS] = {"size", "cohort",   "quartiles", "limit",
+                                                          "by",   "of limit", "of memcpy", "GB/s"};
+    size_t index;
+    const json_t *peer;
+    int count = row->sized ? COLUMNS : FRACTION + 1;
+    memcpy(titles, plain, sizeof plain);
+    titles[KEY] = row->sized ? "size" : "ranks";
+    if (json_array_size(peers) == 0)
+        return count;
+    titles[PEER_FRACTION] = "of limit";
+    count = PEER_FIRST;
+    json_array_foreach(peers, index, peer)
+    {
+        if (count < COHI_TABLE_COLUMNS)
+            titles[count++] = json_string_value(json_object_get(peer, "name"));
+    }
+    return count;
+}
+
+static int print_case(const cohi_bench_case *row, const cohi_bench_options *options,
+                      json_t *results, json_t *peers)
+{
+    const char *titles[COHI_TABLE_COLUMNS];
     size_t index, count = 0;
     const json_t *result;
     json_array_foreach(results, index, result) count += is_of(result, row) ? 1 : 0;
     if (count == 0)
         return 0;
     cohi_table table;
-    if (cohi_table_make(&table, row->sized ? sized : unsized, row->sized ? COLUMNS : FRACTION + 1,
-                        count)
-        != 0)
+    if (cohi_table_make(&table, titles, choose_titles(row, peers, titles), count) != 0)
         return -1;
     count = 0;
     json_array_foreach(results, index, result)
     {
-        if (is_of(result, row))
-            fill_row(result, &table.rows[count++]);
+        if (!is_of(result, row))
+            continue;
+        fill_row(result, &table.rows[count]);
+        if (json_array_size(peers) > 0)
+            fill_peers_row(result, peers, &table.rows[count]);
+        count++;
     }
     printf("%s (%s): %s\nlimit: %s\n", row->name, options->engine, row->what, row->limit);
     cohi_table_print(&table, "  ", stdout);
@@ -130,25 +185,47 @@ static int print_case(const cohi_bench_case *row, const cohi_bench_options *opti
     return 0;
 }
 
-static int print_json(const cohi_bench_options *options, json_t *results)
+/* What they were run with, before what came of it. */
+static void print_peers(json_t *peers)
+{
+    size_t index;
+    const json_t *peer;
+    json_array_foreach(peers, index, peer)
+    {
+        const char *name = json_string_value(json_object_get(peer, "name"));
+        const char *why = json_string_value(json_object_get(peer, "why"));
+        if (why)
+            printf("%s: not available: %s\n", name, why);
+        else
+            printf("%s: %s\n  %s\n", name, json_string_value(json_object_get(peer, "version")),
+                   json_string_value(json_object_get(peer, "command")));
+    }
+    if (json_array_size(peers) > 0)
+        printf("Each peer: its median (the quartiles): Cohort's time divided by its.\n\n");
+}
+
+static int print_json(const cohi_bench_options *options, json_t *results, json_t *peers)
 {
     json_t *report = json_pack("{s:s, s:s, s:O}", "version", coh_version_string(), "engine",
                                options->engine, "results", results);
     if (!report)
         return -1;
+    if (json_array_size(peers) > 0)
+        json_object_set(report, "peers", peers);
     int status = json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(report);
     return status;
 }
 
-int cohi_bench_report(const cohi_bench_options *options, json_t *results)
+int cohi_bench_report(const cohi_bench_options *options, json_t *results, json_t *peers)
 {
     if (options->json)
-        return print_json(options, results);
+        return print_json(options, results, peers);
+    print_peers(peers);
     const cohi_bench_case *row;
     for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
-        if (print_case(row, options, results) != 0)
+        if (print_case(row, options, results, peers) != 0)
             return -1;
     }
     return fflush(stdout);

@@ -1,8 +1,6 @@
 /* bench_worker.c - the ranks that measure: this process is one of them, or runs all as threads. */
 #include "bench.h"
 
-#include "limit.h"
-
 #include "base/os.h"
 
 #include <pthread.h>
@@ -17,26 +15,28 @@ static const uint64_t quick_sizes[] = {8, 1 << 10, 64 << 10, 1 << 20, 16 << 20};
 
 enum { FULL_ROUNDS = 21, QUICK_ROUNDS = 7 };
 
-struct sizes {
-    const uint64_t *at;
-    size_t count;
-};
-
-static struct sizes chosen_sizes(const cohi_bench_options *options)
+cohi_bench_sizes cohi_bench_chosen_sizes(const cohi_bench_options *options)
 {
     if (options->size_count)
-        return (struct sizes){options->sizes, options->size_count};
-    if (options->quick)
-        return (struct sizes){quick_sizes, sizeof quick_sizes / sizeof *quick_sizes};
-    return (struct sizes){full_sizes, sizeof full_sizes / sizeof *full_sizes};
+        return (cohi_bench_sizes){options->sizes, options->size_count};
+    if (options->quick || options->against)
+        return (cohi_bench_sizes){quick_sizes, sizeof quick_sizes / sizeof *quick_sizes};
+    return (cohi_bench_sizes){full_sizes, sizeof full_sizes / sizeof *full_sizes};
 }
 
-static uint64_t largest(struct sizes sizes)
+/* The largest size, times the most that one of the chosen wants of it. */
+static uint64_t room_for(const cohi_bench_options *options)
 {
-    uint64_t most = 0;
+    cohi_bench_sizes sizes = cohi_bench_chosen_sizes(options);
+    uint64_t most = 0, times = 1;
+    const cohi_bench_case *row;
     for (size_t i = 0; i < sizes.count; i++)
         most = sizes.at[i] > most ? sizes.at[i] : most;
-    return most;
+    for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
+        if (options->chosen >> i & 1 && (uint64_t)row->room > times)
+            times = (uint64_t)row->room;
+    }
+    return most * times;
 }
 
 /* One line, at once: the parent shows it while the next one is measured. */
@@ -74,7 +74,8 @@ static coh_status run_one(cohi_bench_rank *self, const cohi_bench_case *row, uin
     return status;
 }
 
-static coh_status run_case(cohi_bench_rank *self, const cohi_bench_case *row, struct sizes sizes)
+static coh_status run_case(cohi_bench_rank *self, const cohi_bench_case *row,
+                           cohi_bench_sizes sizes)
 {
     if (!row->sized)
         return run_one(self, row, 0);
@@ -90,7 +91,7 @@ static coh_status run_cases(cohi_bench_rank *self, const cohi_bench_options *opt
     const cohi_bench_case *row;
     for (size_t i = 0; (row = cohi_bench_case_at(i)) && status == COH_OK; i++) {
         if (options->chosen >> i & 1 && self->size >= row->least_ranks)
-            status = run_case(self, row, chosen_sizes(options));
+            status = run_case(self, row, cohi_bench_chosen_sizes(options));
     }
     return status;
 }
@@ -100,9 +101,7 @@ static coh_status make_memory(cohi_bench_rank *self, uint64_t bytes)
 {
     coh_status status = coh_malloc(self->world, bytes, (void **)&self->shared);
     if (status == COH_OK)
-        status = coh_calloc(self->world, 2, sizeof(cohi_limit_line), (void **)&self->meeting);
-    if (status == COH_OK)
-        status = coh_calloc(self->world, 1, sizeof(cohi_limit_line), (void **)&self->turns);
+        status = coh_calloc(self->world, 1, sizeof *self->board, (void **)&self->board);
     if (status != COH_OK)
         return status;
     memset(self->shared, 1, bytes);
@@ -122,7 +121,7 @@ static coh_status run_rank(coh_world *world, const cohi_bench_options *options)
                             .size = coh_size(world),
                             .crowded = options->crowded};
     self.rounds = options->rounds ? options->rounds : options->quick ? QUICK_ROUNDS : FULL_ROUNDS;
-    uint64_t bytes = largest(chosen_sizes(options));
+    uint64_t bytes = room_for(options);
     coh_status status = make_memory(&self, bytes);
     if (status == COH_OK)
         status = run_cases(&self, options);

@@ -67,4 +67,70 @@ const cohi_limit_exchange_form *cohi_limit_exchange_form_at(size_t index);
 double cohi_limit_exchange(const cohi_limit_exchange_form *form, const cohi_limit_meeting *meeting,
                            uint64_t repeats);
 
+/* ---- words (limit_word.c) ---- */
+
+typedef struct cohi_limit_word_form {
+    const char *name;
+    void (*apply)(uint64_t *word, uint64_t repeats);
+} cohi_limit_word_form;
+
+/* Ways to add 1 to a word, and to compare and swap it, by index from 0; NULL past the last. */
+const cohi_limit_word_form *cohi_limit_add_form_at(size_t index);
+const cohi_limit_word_form *cohi_limit_swap_form_at(size_t index);
+
+double cohi_limit_word(const cohi_limit_word_form *form, uint64_t *word, uint64_t repeats);
+
+/* Copies words of 8 bytes, which are that many bytes apart in the source and in the target. */
+double cohi_limit_strided(void *target, size_t target_stride, const void *source,
+                          size_t source_stride, size_t count, uint64_t repeats);
+
+/* ---- taking turns (limit_turns.c) ---- */
+
+/* Two that take turns. Each has a line that the other alone writes, with the turns given so far;
+ * the counts are equal before, and again after, every call below, which both make together. */
+typedef struct cohi_limit_pair {
+    cohi_limit_line *mine;
+    cohi_limit_line *theirs; /* as it is mapped here */
+    int first;               /* 1 for the one that begins, 0 for the other */
+    int yields;              /* gives its core to others while it waits */
+} cohi_limit_pair;
+
+typedef struct cohi_limit_turn_form {
+    const char *name;
+    int yields;
+    void (*bounce)(const cohi_limit_pair *pair, uint64_t repeats);
+} cohi_limit_turn_form;
+
+/* By index from 0; NULL past the last. */
+const cohi_limit_turn_form *cohi_limit_turn_form_at(size_t index);
+
+/* A cache line goes there and back: the time of one way. */
+double cohi_limit_turns(const cohi_limit_turn_form *form, const cohi_limit_pair *pair,
+                        uint64_t repeats);
+
+/* The same, but who gets the turn calls `copy` first: the time of one way, a copy included. */
+double cohi_limit_handover(const cohi_limit_pair *pair, void (*copy)(void *arg), void *arg,
+                           uint64_t repeats);
+
+enum { COHI_LIMIT_WINDOW = 64 };
+
+/* The first writes a line of `window` after the other, the second reads them in order and gives the
+ * turn back after the last: the time of one. The window is in the second's memory. */
+double cohi_limit_window(const cohi_limit_pair *pair, cohi_limit_line *window, uint64_t repeats);
+
+/* ---- through a window in shared memory (limit_relay.c) ---- */
+
+enum { COHI_LIMIT_RELAY_SLOTS = 4, COHI_LIMIT_RELAY_BYTES = 32 << 10 };
+
+/* What two share that relay: `filled` and `drained` count pieces for all time. */
+typedef struct cohi_limit_relay {
+    cohi_limit_line filled;
+    cohi_limit_line drained;
+    _Alignas(64) char slots[COHI_LIMIT_RELAY_SLOTS][COHI_LIMIT_RELAY_BYTES];
+} cohi_limit_relay;
+
+/* One side copies in, the other out, pieces of a slot at a time. */
+void cohi_limit_relay_in(cohi_limit_relay *relay, const void *source, size_t bytes, int yields);
+void cohi_limit_relay_out(cohi_limit_relay *relay, void *target, size_t bytes, int yields);
+
 #endif

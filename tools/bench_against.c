@@ -1,0 +1,181 @@
+/* bench_against.c - Cohort and its peers in turns, and what came of all turns. */
+#include "bench.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TURNS = 7, QUICK_TURNS = 3, ROUNDS_IN_A_TURN = 5, MOST_PEERS = 8 };
+
+struct turns {
+    json_t *ours;              /* one array of results for each turn */
+    json_t *peers[MOST_PEERS]; /* one object of times for each turn; NULL: not measured */
+    size_t count;
+};
+
+static double number_in(const json_t *json, const char *key)
+{
+    return json_number_value(json_object_get(json, key));
+}
+
+/* ---- taking turns ---- */
+
+static void show_turn(const char *who, size_t turn, size_t count)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%s, turn %zu of %zu ...", who, turn + 1, count);
+}
+
+static int run_ours(const cohi_bench_options *options, struct turns *turns)
+{
+    cohi_bench_options once = *options;
+    once.rounds = ROUNDS_IN_A_TURN;
+    json_t *results = json_array();
+    int status = cohi_bench_job(&once, results);
+    json_array_append_new(turns->ours, results);
+    return status;
+}
+
+/* A peer that fails in one turn is out of all: there is nothing left to compare it by. */
+static void run_peer(cohi_bench_peers *peers, size_t index, const cohi_bench_options *options,
+                     struct turns *turns)
+{
+    if (!turns->peers[index])
+        return;
+    json_t *times = cohi_bench_peer_run(peers, index, options);
+    if (times) {
+        json_array_append_new(turns->peers[index], times);
+        return;
+    }
+    json_decref(turns->peers[index]);
+    turns->peers[index] = NULL;
+}
+
+static int run_turns(cohi_bench_peers *peers, const cohi_bench_options *options,
+                     struct turns *turns)
+{
+    int status = 0;
+    for (size_t turn = 0; turn < turns->count && status == 0; turn++) {
+        status = run_ours(options, turns);
+        for (size_t i = 0; cohi_bench_peer_name(i) && status == 0; i++) {
+            show_turn(cohi_bench_peer_name(i), turn, turns->count);
+            run_peer(peers, i, options, turns);
+            status = cohi_bench_stopped() ? 128 + cohi_bench_stopped() : 0;
+        }
+    }
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    return status;
+}
+
+/* ---- putting them together ---- */
+
+/* The figure over all turns, and in `medians` the turns' own. Names are the JSON's. */
+static void merge_figure(const struct turns *turns, size_t result, size_t loop, double *medians,
+                         cohi_bench_figure *figure)
+{
+    double fractions[COHI_BENCH_TURNS], times[COHI_BENCH_TURNS];
+    for (size_t turn = 0; turn < turns->count; turn++) {
+        const json_t *one = json_array_get(json_array_get(turns->ours, turn), result);
+        const json_t *found = loop == 0 ? json_object_get(one, "ours")
+                                        : json_array_get(json_object_get(one, "loops"), loop - 1);
+        figure->name = json_string_value(json_object_get(found, "name"));
+        medians[turn] = times[turn] = number_in(found, "median_ns");
+        fractions[turn] = number_in(found, "fraction");
+    }
+    cohi_bench_figure of_fractions;
+    cohi_bench_spread(times, turns->count, figure);
+    cohi_bench_spread(fractions, turns->count, &of_fractions);
+    figure->fraction = of_fractions.median;
+}
+
+/* A peer's figure beside Cohort's medians; NULL where it was not measured. */
+static json_t *peer_figure(const struct turns *turns, size_t peer, const char *key,
+                           const double *ours)
+{
+    double times[COHI_BENCH_TURNS], ratios[COHI_BENCH_TURNS];
+    for (size_t turn = 0; turn < turns->count; turn++) {
+        times[turn] = number_in(json_array_get(turns->peers[peer], turn), key);
+        if (times[turn] <= 0)
+            return NULL;
+        ratios[turn] = ours[turn] / times[turn];
+    }
+    cohi_bench_figure time, ratio;
+    cohi_bench_spread(times, turns->count, &time);
+    cohi_bench_spread(ratios, turns->count, &ratio);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "median_ns", time.median, "low_ns", time.low,
+                     "high_ns", time.high, "ratio", ratio.median, "ratio_low", ratio.low,
+                     "ratio_high", ratio.high);
+}
+
+static json_t *merge_peers(const struct turns *turns, const cohi_bench_result *result,
+                           const double *ours)
+{
+    char key[96];
+    json_t *peers = json_object();
+    snprintf(key, sizeof key, "%s %" PRIu64, result->benchmark, result->bytes);
+    for (size_t i = 0; cohi_bench_peer_name(i); i++) {
+        json_t *figure = turns->peers[i] ? peer_figure(turns, i, key, ours) : NULL;
+        if (figure)
+            json_object_set_new(peers, cohi_bench_peer_name(i), figure);
+    }
+    return peers;
+}
+
+static json_t *merge_result(const struct turns *turns, size_t index)
+{
+    const json_t *first = json_array_get(json_array_get(turns->ours, 0), index);
+    double ours[COHI_BENCH_TURNS], unused[COHI_BENCH_TURNS];
+    cohi_bench_result result = {.benchmark = json_string_value(json_object_get(first, "benchmark")),
+                                .ranks = (int)json_integer_value(json_object_get(first, "ranks")),
+                                .bytes =
+                                    (uint64_t)json_integer_value(json_object_get(first, "bytes")),
+                                .count = 1 + json_array_size(json_object_get(first, "loops"))};
+    for (size_t i = 0; i < result.count; i++)
+        merge_figure(turns, index, i, i == 0 ? ours : unused, &result.figures[i]);
+    cohi_bench_find_best(&result);
+    json_t *json = cohi_bench_result_json(&result);
+    json_object_set_new(json, "peers", merge_peers(turns, &result, ours));
+    return json;
+}
+
+static void merge(const struct turns *turns, json_t *results)
+{
+    size_t count = json_array_size(json_array_get(turns->ours, 0));
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(results, merge_result(turns, i));
+}
+
+/* ---- */
+
+static struct turns make_turns(const cohi_bench_options *options)
+{
+    struct turns turns = {.ours = json_array(), .count = options->quick ? QUICK_TURNS : TURNS};
+    if (options->rounds)
+        turns.count = options->rounds;
+    for (size_t i = 0; cohi_bench_peer_name(i) && i < MOST_PEERS; i++)
+        turns.peers[i] = options->against >> i & 1 ? json_array() : NULL;
+    return turns;
+}
+
+int cohi_bench_against(const cohi_bench_options *options, json_t *results, json_t *peers)
+{
+    cohi_bench_peers *open = cohi_bench_peers_open(options);
+    if (!open)
+        return EXIT_FAILURE;
+    struct turns turns = make_turns(options);
+    int status =
+        cohi_bench_stopped() ? 128 + cohi_bench_stopped() : run_turns(open, options, &turns);
+    if (status == 0)
+        merge(&turns, results);
+    for (size_t i = 0; cohi_bench_peer_name(i); i++) {
+        json_t *peer = cohi_bench_peer_json(open, i);
+        if (peer)
+            json_array_append_new(peers, peer);
+        json_decref(turns.peers[i]);
+    }
+    json_decref(turns.ours);
+    cohi_bench_peers_close(open);
+    return status;
+}
