@@ -1,11 +1,12 @@
-# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR.
+# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR, SECONDS=N.
 PREFIX ?= /usr/local
+SECONDS ?= 60
 BUILD   = cmake --build $(1) $(if $(JOBS),-j $(JOBS))
 CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),2)
 SOURCES = find include src tools tests examples bench -name '*.[ch]' -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench dev clang asan ubsan tsan fuzz format format-check install clean help
+.PHONY: build demo test soak bench dev clang asan ubsan tsan fuzz format format-check install clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -18,6 +19,9 @@ demo: build ## four ranks pass their numbers around a ring
 
 test: build ## all tests of the release build
 	@$(call CTEST,build)
+
+soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
+	build/bin/soak --seconds $(SECONDS) $(SOAK)
 
 bench: build ## the benchmark, as fractions of what the machine can do
 	build/bin/cohort bench

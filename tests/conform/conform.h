@@ -9,6 +9,8 @@
 
 #include "harness/harness.h"
 
+#include <stdatomic.h>
+
 /* X(name of the table) */
 #define CONFORM_TABLES(X) \
     X(order)              \
@@ -22,13 +24,38 @@
     X(arguments)          \
     X(life)               \
     X(channel)            \
-    X(again)
+    X(again)              \
+    X(atomics)            \
+    X(races)              \
+    X(strided)            \
+    X(signals)            \
+    X(waits)              \
+    X(contexts)           \
+    X(teams)              \
+    X(splits)             \
+    X(locks)              \
+    X(messages)           \
+    X(storm)
 
 #define CONFORM_DECLARE(name)                \
     extern const test_case conform_##name[]; \
     extern const size_t conform_##name##_count;
 CONFORM_TABLES(CONFORM_DECLARE)
 #undef CONFORM_DECLARE
+
+/* ---- seeds.c: what is not promised does happen, on the simulator ---- */
+
+/* At the beginning of a run's shared memory; the body notes what it saw. */
+typedef struct conform_sightings {
+    _Atomic uint64_t usual;
+    _Atomic uint64_t unusual;
+} conform_sightings;
+
+void conform_note(conform_sightings *seen, bool usual);
+
+/* Runs `body` on `ranks` ranks with seed after seed until both were seen; fails when they were
+ * not. */
+void conform_until_both_seen(test_rank *self, int ranks, void (*body)(test_rank *self));
 
 /* Ends a table's file: how many rows it has. */
 #define CONFORM_COUNT(name) \

@@ -17,7 +17,10 @@
     X(stalled)          \
     X(mismatch)         \
     X(limits)           \
-    X(sweep)
+    X(sweep)            \
+    X(words)            \
+    X(groups)           \
+    X(locked)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \
@@ -34,6 +37,9 @@ FAULT_TABLES(FAULT_DECLARE)
 /* A program that uses every operation; returns the first status that is not COH_OK, or COH_OK
  * after `rounds`. Stores the moment of each call to stamps[rank], in nanoseconds. */
 coh_status fault_program(test_rank *self, _Atomic uint64_t *stamps, int rounds);
+
+/* The same with atomics, signals, waits, locks, teams and messages. */
+coh_status fault_vocabulary(test_rank *self, _Atomic uint64_t *stamps, int rounds);
 
 /* Stores now. */
 void fault_stamp(_Atomic uint64_t *stamp);

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANKS = 3, STEPS = 60 };
+enum { RANKS = 3, STEPS = 60, VOCABULARY_STEPS = 300 };
+
+typedef coh_status program_function(test_rank *self, _Atomic uint64_t *stamps, int rounds);
 
 struct scene {
+    program_function *program;
     int struck; /* the rank of this run's strike */
     int step;
     coh_status allowed;    /* besides COH_OK */
@@ -16,23 +19,29 @@ struct scene {
     _Atomic uint64_t stamps[RANKS];
 };
 
-/* Every rank comes to an end, with success or with the one error that is true. */
-static void one_rank(test_rank *self)
+/* Whether the rank learnt of the strike, and of nothing else. */
+static void check_told(test_rank *self, coh_status status)
 {
     struct scene *scene = self->shared;
     char words[32];
     snprintf(words, sizeof words, "rank %d", scene->struck);
-    coh_status status = fault_program(self, scene->stamps, 2);
-    if (status == COH_OK)
-        status = coh_finalize(self->world);
-    else
-        coh_finalize(self->world);
     if (status == COH_OK)
         return;
     atomic_fetch_add(&scene->told, 1);
     if (self->rank != scene->struck && !CHECK_REFUSED(status, scene->allowed, words))
         test_fail("that was with a strike on rank %d at its step %d, seed %llu", scene->struck,
                   scene->step, (unsigned long long)self->seed);
+}
+
+/* Every rank comes to an end, with success or with the one error that is true. */
+static void one_rank(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    coh_status status = scene->program(self, scene->stamps, 2);
+    check_told(self, status);
+    coh_status left = coh_finalize(self->world); /* after an error, it may have another */
+    if (status == COH_OK)
+        check_told(self, left);
 }
 
 static void strike(test_rank *self, const char *kind, int rank, int step)
@@ -47,32 +56,45 @@ static void strike(test_rank *self, const char *kind, int rank, int step)
     test_crew(self, RANKS, one_rank);
 }
 
-static void killed_at_every_step(test_rank *self)
+static void strike_all(test_rank *self, program_function *program, const char *kind, int steps,
+                       int stride)
 {
     struct scene *scene = self->shared;
-    int stride = TEST_SANITIZED ? 7 : 1;
-    scene->allowed = COH_PEER_LOST;
+    scene->program = program;
+    scene->allowed = kind[0] == 'k' ? COH_PEER_LOST : COH_STALLED;
     for (int rank = 0; rank < RANKS; rank++)
-        for (int step = 1; step <= STEPS && !test_failed(); step += stride)
-            strike(self, "kill", rank, step);
+        for (int step = 1 + rank % stride; step <= steps && !test_failed(); step += stride)
+            strike(self, kind, rank, step);
     CHECK(scene->told > 0);
+}
+
+static void killed_at_every_step(test_rank *self)
+{
+    strike_all(self, fault_program, "kill", STEPS, TEST_SANITIZED ? 7 : 1);
 }
 
 /* Each of these waits for the deadline, so only some steps are tried. */
 static void stalled_at_many_steps(test_rank *self)
 {
-    struct scene *scene = self->shared;
-    int stride = TEST_SANITIZED ? 29 : 13;
-    scene->allowed = COH_STALLED;
-    for (int rank = 0; rank < RANKS; rank++)
-        for (int step = 1 + rank; step <= STEPS && !test_failed(); step += stride)
-            strike(self, "stall", rank, step);
-    CHECK(scene->told > 0);
+    strike_all(self, fault_program, "stall", STEPS, TEST_SANITIZED ? 29 : 13);
+}
+
+static void killed_in_vocabulary(test_rank *self)
+{
+    strike_all(self, fault_vocabulary, "kill", VOCABULARY_STEPS, TEST_SANITIZED ? 13 : 2);
+}
+
+static void stalled_in_vocabulary(test_rank *self)
+{
+    strike_all(self, fault_vocabulary, "stall", VOCABULARY_STEPS, TEST_SANITIZED ? 149 : 47);
 }
 
 const test_case fault_sweep[] = {
     CASE(killed_at_every_step, "F1", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90),
     CASE(stalled_at_many_steps, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
+         .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
+    CASE(killed_in_vocabulary, "F1 F2", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90),
+    CASE(stalled_in_vocabulary, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
          .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
 };
 FAULT_COUNT(sweep);

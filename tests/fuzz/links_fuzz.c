@@ -1,4 +1,5 @@
-/* What a peer says while ranks find each other: ids, messages on a link, the launcher's descriptor. */
+/* What a peer says while ranks find each other: ids, messages on a link, the launcher's
+ * descriptor. */
 #include "base/clock.h"
 #include "base/os.h"
 #include "bootstrap/link.h"

@@ -39,11 +39,14 @@ static void slots_lie_apart(void **state)
         assert_int_equal(stride % COHI_CACHE_LINE, 0);
         size_t last_verdict = cohi_slot_verdict_offset(size - 1) + sizeof(uint64_t);
         assert_true(cohi_slot_verdict_offset(0) >= sizeof(cohi_slot));
-        assert_true(cohi_slot_record_offset(size, 0, 0) >= last_verdict);
-        size_t even = cohi_slot_record_offset(size, 0, size - 1);
-        size_t odd = cohi_slot_record_offset(size, 1, size - 1);
-        assert_true(even + sizeof(cohi_record) <= stride && odd + sizeof(cohi_record) <= stride);
+        assert_true(cohi_slot_meet_offset(size, 0) >= last_verdict);
+        size_t even = cohi_slot_record_offset(size, 0, 0, size - 1);
+        size_t odd = cohi_slot_record_offset(size, 0, 1, size - 1);
+        assert_true(even >= cohi_slot_meet_offset(size, 0) + sizeof(cohi_meet));
+        assert_true(odd + sizeof(cohi_record) <= cohi_slot_meet_offset(size, 1));
         assert_int_not_equal(even, odd);
+        assert_true(cohi_slot_lane_offset(size, 0) >= cohi_slot_meet_offset(size, COHI_TEAMS));
+        assert_true(cohi_slot_lane_offset(size, size) <= stride);
     }
 }
 

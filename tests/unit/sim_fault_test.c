@@ -202,7 +202,7 @@ static void test_operations_on_a_killed_rank_fail(void **state)
     assert_int_equal(rig_get(rig, 0, 1, 0, bytes, sizeof bytes, &get), COH_OK);
     assert_int_equal(rig_wait(rig, 0, &get), COH_PEER_LOST);
     assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[0], 0, 1, RIG_SEGMENT, 0,
-                                                COHI_ATOMIC_ADD, COH_U32, &one, NULL, &old, &fetch),
+                                                COH_ATOMIC_ADD, COH_U32, &one, NULL, &old, &fetch),
                      COH_OK);
     assert_int_equal(rig_wait(rig, 0, &fetch), COH_PEER_LOST);
     assert_int_equal(rig->engine->channel->send(rig->endpoint[0], 1, bytes, sizeof bytes, &send),
@@ -416,7 +416,7 @@ static void exchange(struct rig *rig, int rank)
                 assert_int_equal(rig_wait(rig, rank, &op), COH_OK);
             assert_int_equal(rig_fence(rig, rank), COH_OK);
             assert_int_equal(rig->engine->atomic->post(rig->endpoint[rank], 0, to, RIG_SEGMENT,
-                                                       SIGNALS, COHI_ATOMIC_ADD, COH_U64,
+                                                       SIGNALS, COH_ATOMIC_ADD, COH_U64,
                                                        &(uint64_t){1}),
                              COH_OK);
         }

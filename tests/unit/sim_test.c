@@ -273,10 +273,10 @@ static void test_quiet_completes_puts_gets_and_atomics(void **state)
         assert_int_equal(rig_put(rig, 0, 0, DATA, &one, sizeof one, NULL), COH_OK);
         assert_int_equal(rig_get(rig, 0, 0, FAR, got, FAR, NULL), COH_OK);
         assert_int_equal(rig->engine->atomic->post(rig->endpoint[0], 0, 0, RIG_SEGMENT, FLAG,
-                                                   COHI_ATOMIC_ADD, COH_U64, &one),
+                                                   COH_ATOMIC_ADD, COH_U64, &one),
                          COH_OK);
         assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[0], 0, 0, RIG_SEGMENT, FLAG + 64,
-                                                    COHI_ATOMIC_ADD, COH_U64, &one, NULL, &fetched,
+                                                    COH_ATOMIC_ADD, COH_U64, &one, NULL, &fetched,
                                                     NULL),
                          COH_OK);
         unfinished += !rig_word(rig, 0, DATA) || memcmp(got, expected, FAR) != 0;
@@ -379,7 +379,7 @@ static void test_target_need_not_call(void **state)
 /* ---- atomics ---- */
 
 struct atomic_case {
-    cohi_atomic_kind kind;
+    coh_atomic_op kind;
     coh_dtype dtype;
     double before, operand, compare, after;
 };
@@ -388,22 +388,22 @@ struct atomic_case {
 #define INTEGERS(X)  X(COH_I32) X(COH_U32) X(COH_I64) X(COH_U64)
 
 static const struct atomic_case atomic_cases[] = {
-#define ROWS(type)                                                                           \
-    {COHI_ATOMIC_SET, type, 3, 9, 0, 9}, {COHI_ATOMIC_ADD, type, 3, 9, 0, 12},               \
-        {COHI_ATOMIC_FETCH, type, 3, 9, 0, 3}, {COHI_ATOMIC_COMPARE_SWAP, type, 3, 9, 3, 9}, \
-        {COHI_ATOMIC_COMPARE_SWAP, type, 3, 9, 4, 3},
+#define ROWS(type)                                                                         \
+    {COH_ATOMIC_SET, type, 3, 9, 0, 9}, {COH_ATOMIC_ADD, type, 3, 9, 0, 12},               \
+        {COH_ATOMIC_FETCH, type, 3, 9, 0, 3}, {COH_ATOMIC_COMPARE_SWAP, type, 3, 9, 3, 9}, \
+        {COH_ATOMIC_COMPARE_SWAP, type, 3, 9, 4, 3},
     ALL_TYPES(ROWS)
 #undef ROWS
-#define ROWS(type)                                                                \
-    {COHI_ATOMIC_AND, type, 12, 10, 0, 8}, {COHI_ATOMIC_OR, type, 12, 10, 0, 14}, \
-        {COHI_ATOMIC_XOR, type, 12, 10, 0, 6},
+#define ROWS(type)                                                              \
+    {COH_ATOMIC_AND, type, 12, 10, 0, 8}, {COH_ATOMIC_OR, type, 12, 10, 0, 14}, \
+        {COH_ATOMIC_XOR, type, 12, 10, 0, 6},
         INTEGERS(ROWS)
 #undef ROWS
-            {COHI_ATOMIC_ADD, COH_I32, -3, 1, 0, -2},
-    {COHI_ATOMIC_ADD, COH_I64, 1, -5, 0, -4},
-    {COHI_ATOMIC_ADD, COH_I32, 2147483647.0, 1, 0, -2147483648.0}, /* wraps */
-    {COHI_ATOMIC_ADD, COH_F32, 0.5, 0.25, 0, 0.75},
-    {COHI_ATOMIC_ADD, COH_F64, 0.5, -0.75, 0, -0.25},
+            {COH_ATOMIC_ADD, COH_I32, -3, 1, 0, -2},
+    {COH_ATOMIC_ADD, COH_I64, 1, -5, 0, -4},
+    {COH_ATOMIC_ADD, COH_I32, 2147483647.0, 1, 0, -2147483648.0}, /* wraps */
+    {COH_ATOMIC_ADD, COH_F32, 0.5, 0.25, 0, 0.75},
+    {COH_ATOMIC_ADD, COH_F64, 0.5, -0.75, 0, -0.25},
 };
 
 static void encode(coh_dtype dtype, double value, void *word)
@@ -467,7 +467,7 @@ static void test_every_atomic(void **state)
     for (size_t i = 0; i < sizeof atomic_cases / sizeof *atomic_cases; i++) {
         const struct atomic_case *row = &atomic_cases[i];
         check_atomic(rig, row, 0);
-        if (row->kind != COHI_ATOMIC_FETCH && row->kind != COHI_ATOMIC_COMPARE_SWAP)
+        if (row->kind != COH_ATOMIC_FETCH && row->kind != COH_ATOMIC_COMPARE_SWAP)
             check_atomic(rig, row, 1);
     }
     rig_close(rig);
@@ -480,14 +480,14 @@ static void test_atomics_that_do_not_exist(void **state)
     uint64_t value = 0;
     const cohi_engine_atomic *atomic = rig->engine->atomic;
     cohi_endpoint *endpoint = rig->endpoint[0];
-    assert_int_equal(atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COHI_ATOMIC_XOR, COH_F32, &value),
+    assert_int_equal(atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COH_ATOMIC_XOR, COH_F32, &value),
                      COH_UNSUPPORTED);
     assert_non_null(strstr(coh_last_error(), "f32"));
-    assert_int_equal(atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COHI_ATOMIC_ADD, COH_I16, &value),
+    assert_int_equal(atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COH_ATOMIC_ADD, COH_I16, &value),
                      COH_UNSUPPORTED);
     assert_non_null(strstr(coh_last_error(), "i16"));
     assert_int_equal(
-        atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COHI_ATOMIC_FETCH, COH_I32, &value),
+        atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COH_ATOMIC_FETCH, COH_I32, &value),
         COH_INVALID_ARGUMENT);
     rig_close(rig);
 }
@@ -501,8 +501,7 @@ static void add_often(struct rig *rig, int rank)
         uint32_t one = 1, old = UINT32_MAX;
         cohi_op op = {0};
         assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[rank], 0, 0, RIG_SEGMENT, 0,
-                                                    COHI_ATOMIC_ADD, COH_U32, &one, NULL, &old,
-                                                    &op),
+                                                    COH_ATOMIC_ADD, COH_U32, &one, NULL, &old, &op),
                          COH_OK);
         assert_int_equal(rig_wait(rig, rank, &op), COH_OK);
         assert_in_range(old, 0, 4 * ADDS - 1);

@@ -1,0 +1,296 @@
+/* Meeting in teams: SEMANTICS.md rows 6, 15, 16 and 18. */
+#include "conform.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static const double PATIENCE_S = 20;
+
+enum { PARTIES = 4 };
+
+/* How often each rank has come to each party's meetings. */
+struct attendance {
+    _Atomic uint64_t counts[PARTIES][TEST_RANKS_MAX];
+};
+
+typedef coh_status meet_function(coh_team *team);
+
+/* A third of the time a rank dawdles, so that others can run ahead of it. */
+static void dawdle(uint64_t *random)
+{
+    if (test_random(random) % 3 == 0)
+        test_sleep((double)(test_random(random) % 100) * 1e-6);
+}
+
+/* Between a member's n-th and n+1-st meeting, every other member has counted n or n + 1. */
+static bool meet_in_step(test_rank *self, coh_team *team, int party, meet_function *meet,
+                         uint64_t rounds)
+{
+    struct attendance *attendance = self->shared;
+    _Atomic uint64_t *counts = attendance->counts[party];
+    uint64_t random = self->seed + (uint64_t)(self->rank * PARTIES + party) * 77 + 1;
+    uint64_t base = atomic_load(&counts[self->rank]);
+    for (uint64_t round = base + 1; round <= base + rounds; round++) {
+        dawdle(&random);
+        atomic_store(&counts[self->rank], round);
+        if (!CHECK_OK(meet(team)))
+            return false;
+        for (int i = 0; i < coh_team_size(team); i++) {
+            uint64_t count = atomic_load(&counts[coh_team_rank(team, i)]);
+            if (!CHECK(count == round || count == round + 1))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool split_world(test_rank *self, int start, int stride, int size, coh_team **team)
+{
+    *team = NULL;
+    return CHECK_OK(coh_team_split_strided(coh_team_world(self->world), start, stride, size, team));
+}
+
+/* A new team crosses whatever its epochs wrap at, by one call and by the other. */
+static void team_epochs_wrap(test_rank *self)
+{
+    coh_team *team;
+    if (!split_world(self, self->size - 1, -1, self->size, &team)
+        || !meet_in_step(self, team, 0, coh_team_sync, 90)
+        || !meet_in_step(self, team, 0, coh_team_barrier, 90))
+        return;
+    CHECK_OK(coh_team_destroy(team));
+    if (split_world(self, 0, 1, self->size, &team)
+        && meet_in_step(self, team, 0, coh_team_sync, 90))
+        CHECK_OK(coh_team_destroy(team));
+}
+
+/* Even and odd ranks meet among themselves, a different number of times, at the same time. */
+static void disjoint_teams_meet(test_rank *self)
+{
+    coh_team *even, *odd;
+    uint64_t rounds = (uint64_t)test_scaled(self, 300);
+    if (!split_world(self, 0, 2, (self->size + 1) / 2, &even)
+        || !split_world(self, 1, 2, self->size / 2, &odd))
+        return;
+    coh_team *mine = even ? even : odd;
+    if (!CHECK(mine != NULL && !(even && odd))
+        || !meet_in_step(self, mine, even ? 0 : 1, coh_team_sync, even ? rounds : 2 * rounds)
+        || !meet_in_step(self, mine, even ? 0 : 1, coh_team_barrier, even ? 2 * rounds : rounds))
+        return;
+    CHECK_OK(coh_team_destroy(mine));
+    CHECK_OK(coh_barrier(self->world));
+}
+
+/* ---- overlapping teams, a thread each ---- */
+
+struct party {
+    test_rank *self;
+    coh_team *team;
+    int number;
+    meet_function *meet;
+    pthread_t thread;
+    bool started;
+};
+
+static void *attend(void *arg)
+{
+    struct party *party = arg;
+    test_this_is_rank(party->self->rank);
+    meet_in_step(party->self, party->team, party->number, party->meet,
+                 (uint64_t)test_scaled(party->self, 200));
+    return NULL;
+}
+
+/* All, all reversed, the first half and the second with one in common; each has a thread where
+ * it is. */
+static void overlapping_teams_meet(test_rank *self)
+{
+    struct party parties[PARTIES] = {{.self = NULL}};
+    int n = self->size, half = n / 2 + 1;
+    const int shapes[PARTIES][3] = {{0, 1, n}, {n - 1, -1, n}, {0, 1, half}, {n - half, 1, half}};
+    for (int i = 0; i < PARTIES; i++) {
+        parties[i].self = self;
+        parties[i].number = i;
+        parties[i].meet = i % 2 ? coh_team_barrier : coh_team_sync;
+        if (!split_world(self, shapes[i][0], shapes[i][1], shapes[i][2], &parties[i].team))
+            return;
+    }
+    for (int i = 0; i < PARTIES; i++)
+        if (parties[i].team)
+            parties[i].started =
+                CHECK(pthread_create(&parties[i].thread, NULL, attend, &parties[i]) == 0);
+    for (int i = 0; i < PARTIES; i++)
+        if (parties[i].started)
+            pthread_join(parties[i].thread, NULL);
+    for (int i = 0; i < PARTIES && !test_failed(); i++)
+        CHECK_OK(coh_team_destroy(parties[i].team));
+}
+
+/* ---- teams made by several threads at once, each of a parent of its own ---- */
+
+static void *split_again_and_again(void *arg)
+{
+    struct party *party = arg;
+    test_rank *self = party->self;
+    int rounds = test_scaled(self, 100), n = self->size;
+    test_this_is_rank(self->rank);
+    for (int i = 0; i < rounds; i++) {
+        coh_team *team = NULL;
+        int size = 1 + (i + party->number) % n;
+        if (!CHECK_OK(coh_team_split_strided(party->team, 0, 1, size, &team))
+            || !CHECK((team != NULL) == (coh_team_index(party->team) < size)))
+            return NULL;
+        if (team && (!CHECK_OK(coh_team_sync(team)) || !CHECK_OK(coh_team_destroy(team))))
+            return NULL;
+    }
+    return NULL;
+}
+
+static void threads_split_at_once(test_rank *self)
+{
+    struct party parties[PARTIES] = {{.self = NULL}};
+    for (int i = 0; i < PARTIES; i++) {
+        bool reversed = i % 2;
+        parties[i].self = self;
+        parties[i].number = i;
+        if (!split_world(self, reversed ? self->size - 1 : 0, reversed ? -1 : 1, self->size,
+                         &parties[i].team))
+            return;
+    }
+    for (int i = 0; i < PARTIES; i++)
+        parties[i].started = CHECK(
+            pthread_create(&parties[i].thread, NULL, split_again_and_again, &parties[i]) == 0);
+    for (int i = 0; i < PARTIES; i++)
+        if (parties[i].started)
+            pthread_join(parties[i].thread, NULL);
+    for (int i = 0; i < PARTIES && !test_failed(); i++)
+        CHECK_OK(coh_team_destroy(parties[i].team));
+}
+
+/* ---- two threads in one team ---- */
+
+struct pair {
+    _Atomic uint64_t entered;
+    _Atomic uint64_t refused;
+};
+
+static void *wait_in_team(void *arg)
+{
+    struct party *party = arg;
+    struct pair *pair = party->self->shared;
+    test_this_is_rank(party->self->rank);
+    atomic_fetch_add(&pair->entered, 1);
+    CHECK_OK(coh_team_sync(party->team));
+    return NULL;
+}
+
+/* Rank 1's second thread is refused while its first waits for rank 0; other teams are free. */
+static void second_thread_is_refused(test_rank *self)
+{
+    struct pair *pair = self->shared;
+    struct party party = {.self = self};
+    coh_team *single;
+    if (!split_world(self, 0, 1, self->size, &party.team) || !split_world(self, 1, 0, 1, &single))
+        return;
+    if (self->rank == 1) {
+        if (!CHECK(pthread_create(&party.thread, NULL, wait_in_team, &party) == 0))
+            return;
+        CHECK(test_await(&pair->entered, 1, PATIENCE_S));
+        test_sleep(0.05); /* it is inside by now */
+        CHECK_REFUSED(coh_team_sync(party.team), COH_BUSY, "coh_team_sync");
+        CHECK_REFUSED(coh_team_destroy(party.team), COH_BUSY, "coh_team_destroy");
+        CHECK_OK(coh_team_sync(single));
+        atomic_store(&pair->refused, 1);
+        pthread_join(party.thread, NULL);
+    } else {
+        CHECK(self->rank != 0 || test_await(&pair->refused, 1, PATIENCE_S));
+        CHECK_OK(coh_team_sync(party.team));
+    }
+    CHECK_OK(coh_team_destroy(party.team));
+    CHECK_OK(coh_team_destroy(single));
+}
+
+/* ---- what a meeting completes ---- */
+
+/* Each member puts to all others of its team; after the barrier all is there. */
+static void team_barrier_completes(test_rank *self)
+{
+    coh_team *even, *odd;
+    uint64_t *words, rounds = (uint64_t)test_scaled(self, 100);
+    if (!CHECK_OK(coh_calloc(self->world, (size_t)self->size, sizeof *words, (void **)&words))
+        || !split_world(self, 0, 2, (self->size + 1) / 2, &even)
+        || !split_world(self, 1, 2, self->size / 2, &odd))
+        return;
+    coh_team *mine = even ? even : odd;
+    for (uint64_t round = 1; round <= rounds; round++) {
+        for (int i = 0; i < coh_team_size(mine); i++)
+            CHECK_OK(coh_put(self->world, &words[self->rank], &round, sizeof round,
+                             coh_team_rank(mine, i)));
+        CHECK_OK(coh_team_barrier(mine));
+        for (int i = 0; i < coh_team_size(mine); i++)
+            if (!CHECK_EQ(words[coh_team_rank(mine, i)], round))
+                return;
+        CHECK_OK(coh_team_barrier(mine));
+    }
+    CHECK_OK(coh_team_destroy(mine));
+    CHECK_OK(coh_free(self->world, words));
+}
+
+enum { ATTEMPTS = 48 };
+
+static void team_sync_body(test_rank *self)
+{
+    coh_team *team;
+    uint64_t *words, one = 1;
+    if (!CHECK_OK(coh_calloc(self->world, ATTEMPTS, sizeof *words, (void **)&words))
+        || !split_world(self, 1, -1, 2, &team))
+        return;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        if (self->rank == 0)
+            CHECK_OK(coh_put(self->world, &words[i], &one, sizeof one, 1));
+        CHECK_OK(coh_team_sync(team));
+        if (self->rank == 1)
+            conform_note(self->shared, __atomic_load_n(&words[i], __ATOMIC_ACQUIRE) == 1);
+    }
+    CHECK_OK(coh_free(self->world, words));
+    CHECK_OK(coh_finalize(self->world)); /* the team is left to it */
+}
+
+static void team_sync_completes_nothing(test_rank *self)
+{
+    conform_until_both_seen(self, 2, team_sync_body);
+}
+
+/* ---- driven by one thread ---- */
+
+static void driven_teams_refuse_to_wait(test_rank *self)
+{
+    enum { DRIVEN = 3 };
+    coh_options options = COH_OPTIONS_INIT;
+    coh_world *worlds[DRIVEN];
+    coh_team *team = NULL;
+    options.engine = self->engine;
+    options.driven = 1;
+    if (!CHECK_OK(coh_init_threads(DRIVEN, &options, worlds)))
+        return;
+    coh_team *world = coh_team_world(worlds[1]);
+    CHECK_EQ(coh_team_index(world), 1);
+    CHECK_REFUSED(coh_team_sync(world), COH_UNSUPPORTED, "driven");
+    CHECK_REFUSED(coh_team_barrier(world), COH_UNSUPPORTED, "driven");
+    CHECK_REFUSED(coh_team_split_strided(world, 0, 1, 2, &team), COH_UNSUPPORTED, "driven");
+    CHECK(team == NULL);
+    for (int rank = 0; rank < DRIVEN; rank++)
+        CHECK_OK(coh_finalize(worlds[rank]));
+}
+
+const test_case conform_teams[] = {
+    CASE(team_epochs_wrap, "S15 S16", ON_ALL, ANY_SIZE, .limit_s = 60),
+    CASE(disjoint_teams_meet, "S15 S18", ON_ALL, FROM_TWO, .limit_s = 60),
+    CASE(overlapping_teams_meet, "S18", ON_ALL, FROM_TWO, .limit_s = 60),
+    CASE(threads_split_at_once, "S18 S35", ON_ALL, ANY_SIZE, .limit_s = 60),
+    CASE(second_thread_is_refused, "F17", ON_ALL, FROM_TWO),
+    CASE(team_barrier_completes, "S6", ON_MEMORY, FROM_TWO, .limit_s = 60),
+    CASE(team_sync_completes_nothing, "S6", ON_SIM, SIZE(2), .mode = TEST_ALONE, .limit_s = 60),
+    CASE(driven_teams_refuse_to_wait, "S19", ON_THREADS | ON_SIM, SIZE(1), .mode = TEST_ALONE),
+};
+CONFORM_COUNT(teams);
