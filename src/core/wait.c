@@ -25,7 +25,8 @@ void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_o
                         .rank = rank,
                         .examine_at_ns = EXAMINE_NS,
                         .warn_at_ns = world->warn_ns,
-                        .suspect = {.rank = -1}};
+                        .suspect = {.rank = -1},
+                        .left = -1};
 }
 
 void cohi_wait_end(cohi_wait *wait)
@@ -109,7 +110,10 @@ static void judge_left(coh_world *world, int rank)
 static void judge(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
     coh_world *world = wait->world;
-    if (sight->known && sight->phase == COHI_PHASE_LEFT) {
+    bool left = sight->known && sight->phase == COHI_PHASE_LEFT;
+    if (left && wait->left != rank) {
+        wait->left = rank; /* what is waited for may have come just before: look once more first */
+    } else if (left) {
         judge_left(world, rank);
     } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
         cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
