@@ -56,10 +56,11 @@ static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
         int next = sight->waits_for;
         bool onward = sight->known && !sight->stopped && sight->op != COHI_OP_NONE && next >= 0
                       && next < world->size && next != world->rank && next != rank;
-        if (!onward)
+        cohi_sight further = onward ? cohi_peer_look(world, next) : *sight;
+        if (!onward || further.phase == COHI_PHASE_LEFT) /* that is for the one who waits for it */
             break;
         rank = next;
-        *sight = cohi_peer_look(world, rank);
+        *sight = further;
     }
     return rank;
 }
