@@ -27,6 +27,7 @@ static void flush_within_time(void)
     uint64_t until = cohi_now_ns() + FLUSH_NS;
     if (cohi_os_thread_start("cohort-flush", flush, &done, &flusher) != 0)
         return;
+    pthread_detach(flusher);
     while (atomic_load(&done) == 0 && cohi_now_ns() < until)
         cohi_os_futex_wait(&done, 0, COHI_NS_PER_MS);
 }

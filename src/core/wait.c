@@ -26,7 +26,8 @@ void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_o
                         .rank = rank,
                         .examine_at_ns = EXAMINE_NS,
                         .warn_at_ns = world->warn_ns,
-                        .suspect = {.rank = -1}};
+                        .suspect = {.rank = -1},
+                        .left = -1};
 }
 
 /* Whether a put or an atomic of a peer may be what it waits for. */
@@ -64,10 +65,11 @@ static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
         int next = sight->waits_for;
         bool onward = sight->known && !sight->stopped && sight->op != COHI_OP_NONE && next >= 0
                       && next < world->size && next != world->rank && next != rank;
-        if (!onward)
+        cohi_sight further = onward ? cohi_peer_look(world, next) : *sight;
+        if (!onward || further.phase == COHI_PHASE_LEFT) /* that is for the one who waits for it */
             break;
         rank = next;
-        *sight = cohi_peer_look(world, rank);
+        *sight = further;
     }
     return rank;
 }
@@ -119,7 +121,10 @@ static void judge_left(const cohi_wait *wait, int rank)
 static void judge(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
     coh_world *world = wait->world;
-    if (sight->known && sight->phase == COHI_PHASE_LEFT) {
+    bool left = sight->known && sight->phase == COHI_PHASE_LEFT;
+    if (left && wait->left != rank) {
+        wait->left = rank; /* what is waited for may have come just before: look once more first */
+    } else if (left) {
         judge_left(wait, rank);
     } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
         cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;

@@ -8,6 +8,7 @@ static bool open_crew(test_rank *self, int ranks, int driven, coh_world **worlds
     coh_options options = COH_OPTIONS_INIT;
     options.engine = self->engine;
     options.driven = driven;
+    options.heap = 128 << 20; /* hundreds of ranks fit a sanitizer's address space */
     return CHECK_OK(coh_init_threads(ranks, &options, worlds));
 }
 
