@@ -123,7 +123,7 @@ static void hand_on(struct running *running)
     memmove(running->text, start, running->length);
 }
 
-/* 1: some came. 0: nothing for now. -1: nothing will. */
+/* 1: some came. 0: nothing has come yet. -1: nothing will. */
 static int read_some(struct running *running)
 {
     if (running->length == running->room) {
