@@ -2,16 +2,8 @@
 
 #include "base/atomics.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define COPY_IS_WATCHED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define COPY_IS_WATCHED 1
-#endif
-#endif
-
 /* The sanitizers see what memmove touches, but not what streaming stores do. */
-#if defined(__x86_64__) && !defined(COHI_TSAN) && !defined(COPY_IS_WATCHED)
+#if defined(__x86_64__) && !defined(COHI_TSAN) && !defined(COHI_ASAN)
 
 #include <immintrin.h>
 

@@ -30,7 +30,7 @@ coh_status cohi_host_region_shared(uint64_t bytes, int huge, cohi_host_region *r
     int error = cohi_os_shared_create("cohort-heap", bytes, &made.fd);
     if (error)
         return cohi_fail_os(error, "cannot make a heap of %llu bytes", (unsigned long long)bytes);
-    error = cohi_os_map_shared(made.fd, bytes, HUGE_PAGE_BYTES, &made.base);
+    error = cohi_os_map_shared(made.fd, bytes, COHI_REGION_ALIGNMENT, &made.base);
     if (error) {
         cohi_os_close(made.fd);
         return fail_map(error, bytes);
@@ -41,7 +41,7 @@ coh_status cohi_host_region_shared(uint64_t bytes, int huge, cohi_host_region *r
 coh_status cohi_host_region_private(uint64_t bytes, int huge, cohi_host_region *region)
 {
     cohi_host_region made = {.bytes = bytes, .fd = -1, .huge = huge};
-    int error = cohi_os_map_private(bytes, HUGE_PAGE_BYTES, &made.base);
+    int error = cohi_os_map_private(bytes, COHI_REGION_ALIGNMENT, &made.base);
     if (error)
         return fail_map(error, bytes);
     return finish(made, region);

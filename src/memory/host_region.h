@@ -2,13 +2,16 @@
  * host_region.h - a long range of host memory, reserved at once and backed as it is needed.
  *
  * A shared region is a sealed memfd, which other processes map by its descriptor; a private one is
- * anonymous memory. Both start on a huge-page boundary.
+ * anonymous memory. One's own starts on a boundary of COHI_REGION_ALIGNMENT, which is the most that
+ * a block in it can be aligned to; a peer's on that of a huge page.
  */
 #ifndef COHI_MEMORY_HOST_REGION_H
 #define COHI_MEMORY_HOST_REGION_H
 
 #include <cohort.h>
 #include <stdint.h>
+
+enum { COHI_REGION_ALIGNMENT = 16 << 20 };
 
 typedef struct cohi_host_region {
     void *base;
