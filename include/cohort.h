@@ -18,6 +18,8 @@
  *  13. Teams                  ordered subsets of the ranks
  *  14. Messages               tagged send and receive within a team
  *  15. Locks                  one holder at a time, in order of asking
+ *  16. Collectives            reductions and exchanges in which all members of a team take part
+ *  17. Registered memory      memory that the program had before, made symmetric
  *
  * Conventions, true for every call unless it says otherwise:
  *   - It is thread-safe, and may be made by any thread of the rank.
@@ -99,6 +101,16 @@ COH_API const char *coh_status_text(coh_status status);
  */
 COH_API const char *coh_last_error(void);
 
+/*
+ * For what is built upon Cohort, and for functions that Cohort calls back: sets the calling
+ * thread's sentence, as printf would (cut to 1023 bytes), and returns `status`.
+ */
+COH_API coh_status coh_fail(coh_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
 /* ---- 2. Log ---------------------------------------------------------------------------- */
 
 typedef enum coh_log_level {
@@ -159,7 +171,7 @@ COH_API coh_status coh_init(const coh_options *options, coh_world **world);
  *
  * driven != 0: a single thread drives all of them in turn. Allocation does not wait: each rank's
  * n-th call must ask for the same as the first one that got there. Put, get, fence and quiet work;
- * coh_barrier and coh_sync are COH_UNSUPPORTED, since nobody could arrive.
+ * collectives that wait are COH_UNSUPPORTED, since nobody could arrive.
  */
 COH_API coh_status coh_init_threads(int ranks, const coh_options *options, coh_world **worlds);
 
@@ -227,7 +239,7 @@ COH_API coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer);
 /* The same for count * size bytes (checked for overflow), set to zero. */
 COH_API coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer);
 
-/* The same with an alignment: a power of two, at most 2 MiB. */
+/* The same with an alignment: a power of two, at most 16 MiB. */
 COH_API coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer);
 
 /*
@@ -340,6 +352,15 @@ typedef enum coh_dtype {
 /* The type's name and the bytes of one element; NULL and 0 for a value not in the table. */
 COH_API const char *coh_dtype_name(coh_dtype dtype);
 COH_API size_t coh_dtype_size(coh_dtype dtype);
+
+/*
+ * Converts `count` elements of memory that do not overlap. One of the types is f32, or both are the
+ * same (then it is a copy); others are COH_UNSUPPORTED. Floats round to nearest even; what is too
+ * large becomes infinity (NaN in f8e4m3, which has none). To integers: the fraction is cut off, the
+ * value held within the type's range, NaN is 0. To bool: what is not 0 is 1, NaN too.
+ */
+COH_API coh_status coh_convert(void *target, coh_dtype to, const void *source, coh_dtype from,
+                               size_t count);
 
 /* `count` elements of `dtype` at byte `offset` of every rank's heap. */
 typedef struct coh_array {
@@ -673,7 +694,7 @@ COH_API coh_status coh_receive(coh_team *team, int from, int tag, void *data, si
 /* Whether a message that coh_receive would take is there. Never waits. */
 COH_API coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message *message);
 
-/* A send or receive under way. */
+/* A send, a receive or a collective under way. */
 typedef struct coh_request coh_request;
 
 /* Start, and return at once; the data must not change, or be looked at, until the request is done.
@@ -694,9 +715,6 @@ COH_API coh_status coh_request_test(coh_request **request, int *done, coh_messag
 COH_API coh_status coh_request_wait_any(coh_request **requests, size_t count, size_t *index,
                                         coh_message *got);
 
-/* Brings `bytes` at `data` from member `root` to all. Collective over the team. */
-COH_API coh_status coh_team_broadcast(coh_team *team, int root, void *data, size_t bytes);
-
 /* ---- 15. Locks ------------------------------------------------------------------------- */
 
 /* A lock is a 64-bit word of symmetric memory, zero at first on all ranks. */
@@ -714,6 +732,210 @@ COH_API coh_status coh_lock_test(coh_world *world, coh_lock *lock, int *taken);
 
 /* Gives it to the next. COH_INVALID_ARGUMENT when this rank does not hold it. */
 COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
+
+/* ---- 16. Collectives ------------------------------------------------------------------- */
+
+/* X(constant, value, name) */
+#define COH_REDUCE_TABLE(X)      \
+    X(COH_SUM, 0, "sum")         \
+    X(COH_MEAN, 1, "mean")       \
+    X(COH_PRODUCT, 2, "product") \
+    X(COH_MIN, 3, "min")         \
+    X(COH_MAX, 4, "max")         \
+    X(COH_AND, 5, "and")         \
+    X(COH_OR, 6, "or")           \
+    X(COH_XOR, 7, "xor")
+
+typedef enum coh_reduce_op {
+#define COH_REDUCE_ENUM(constant, value, name) constant = value,
+    COH_REDUCE_TABLE(COH_REDUCE_ENUM)
+#undef COH_REDUCE_ENUM
+} coh_reduce_op;
+
+/* The operation's name, "sum"; NULL for a value not in the table. */
+COH_API const char *coh_reduce_op_name(coh_reduce_op op);
+
+/*
+ * All of these are collective over the team: every member makes the call, with the same type,
+ * operation, counts and root. Members that differ get COH_MISMATCH with both sides' values, at this
+ * call or at their next on the team, and nothing is written from a member that differed.
+ *
+ * Counts are elements of `dtype`. Source and target are any memory; what lies in the symmetric heap
+ * needs no copy on the way. They do not overlap, or are the same (each call says what that is);
+ * overlap in part is refused. On return the target is complete, and both may be used again at once.
+ * Nothing is written when a call is refused, and the members that need something of the refused one
+ * get its error too; when a call fails later (a member was lost), the target is undefined.
+ *
+ * Reductions: sum, mean, product, min and max of every type; and, or, xor of integers and bool (of
+ * which sum, max, or are "one is", and product, min, and are "all are"; bool has no mean). Integers
+ * wrap; their mean is the sum divided, towards zero. f16, bf16, f8 are reduced in f32 and rounded
+ * once. NaN propagates, also through min and max, where -0 is less than +0. The result has the same
+ * bits on all members and in every run, for one build, CPU, placement and tuning; with
+ * COHORT_DETERMINISTIC=1 also whatever the algorithm and the size.
+ */
+
+/* target[i] = source[i] of all members, reduced, on all members. In place: target == source. */
+COH_API coh_status coh_all_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                  const void *source, void *target, size_t count);
+
+/* The same on member `root` alone; others' target is not touched, and may be NULL. */
+COH_API coh_status coh_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
+                              void *target, size_t count, int root);
+
+/*
+ * Source has size * count elements; member i gets the reduced block i, count elements. In place:
+ * target is this member's own block of source.
+ */
+COH_API coh_status coh_reduce_scatter(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                      const void *source, void *target, size_t count);
+
+/* The same with counts[i] elements for member i, the same counts on all members. */
+COH_API coh_status coh_reduce_scatter_v(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                        const void *source, void *target, const size_t *counts);
+
+/*
+ * Brings every member's `count` elements to all, in the order of the members: target has size *
+ * count. In place: source is this member's own block of target.
+ */
+COH_API coh_status coh_all_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                  size_t count);
+
+/* The same with counts[i] elements of member i, one block behind the other. */
+COH_API coh_status coh_all_gather_v(coh_team *team, coh_dtype dtype, const void *source,
+                                    void *target, const size_t *counts);
+
+/* The same on member `root` alone; others' target is not touched, and may be NULL. */
+COH_API coh_status coh_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                              size_t count, int root);
+
+/*
+ * Block i of the root's source, count elements, goes to member i. Others' source is not read, and
+ * may be NULL. In place: the root's target is its own block of source.
+ */
+COH_API coh_status coh_scatter(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                               size_t count, int root);
+
+/*
+ * The root's `count` elements go to all members' targets, its own among them. Others' source is not
+ * read, and may be NULL. In place: the root's target is its source.
+ */
+COH_API coh_status coh_broadcast(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                 size_t count, int root);
+
+/*
+ * Block j of member i's source becomes block i of member j's target; blocks have `count` elements.
+ * In place: target == source.
+ */
+COH_API coh_status coh_all_to_all(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                  size_t count);
+
+/* The blocks of coh_all_to_all_v: how many elements, and from which element of the buffer on. */
+typedef struct coh_parts {
+    const size_t *counts;  /* [team's size] */
+    const size_t *offsets; /* [team's size]; NULL: one block behind the other */
+} coh_parts;
+
+/*
+ * Block j of the source goes to member j, block i of the target comes from member i. A member must
+ * expect what the other sends: COH_MISMATCH otherwise, with both counts at the one that does not
+ * expect it. Not in place.
+ */
+COH_API coh_status coh_all_to_all_v(coh_team *team, coh_dtype dtype, const void *source,
+                                    const coh_parts *source_parts, void *target,
+                                    const coh_parts *target_parts);
+
+/*
+ * As coh_all_to_all, with elements target_stride and source_stride elements apart: element k of
+ * block j is at (j * count + k) * stride. Strides are at least 1. Not in place.
+ */
+COH_API coh_status coh_all_to_all_strided(coh_team *team, coh_dtype dtype, const void *source,
+                                          size_t source_stride, void *target, size_t target_stride,
+                                          size_t count);
+
+/* target[i] = source[i] of members 0 to this one, reduced; there is no mean. In place: target ==
+ * source. */
+COH_API coh_status coh_scan(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
+                            void *target, size_t count);
+
+/* The same of the members before this one. Member 0 gets what changes nothing: zeros for the sum,
+ * ones for the product, the largest value (or infinity) for min, and so on. */
+COH_API coh_status coh_scan_exclusive(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                      const void *source, void *target, size_t count);
+
+/*
+ * The same, started: they return at once and go on by themselves, without further calls. Until the
+ * request is done (coh_request_wait, coh_request_test) source and target belong to it; arrays of
+ * counts and offsets are copied. Collectives of one team are carried out in the order in which they
+ * were called, started or not. How the call ended, a refusal of its arguments too, is told by the
+ * request.
+ */
+COH_API coh_status coh_all_reduce_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                        const void *source, void *target, size_t count,
+                                        coh_request **request);
+COH_API coh_status coh_reduce_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                    const void *source, void *target, size_t count, int root,
+                                    coh_request **request);
+COH_API coh_status coh_reduce_scatter_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                            const void *source, void *target, size_t count,
+                                            coh_request **request);
+COH_API coh_status coh_reduce_scatter_v_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                              const void *source, void *target,
+                                              const size_t *counts, coh_request **request);
+COH_API coh_status coh_all_gather_start(coh_team *team, coh_dtype dtype, const void *source,
+                                        void *target, size_t count, coh_request **request);
+COH_API coh_status coh_all_gather_v_start(coh_team *team, coh_dtype dtype, const void *source,
+                                          void *target, const size_t *counts,
+                                          coh_request **request);
+COH_API coh_status coh_gather_start(coh_team *team, coh_dtype dtype, const void *source,
+                                    void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_scatter_start(coh_team *team, coh_dtype dtype, const void *source,
+                                     void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_broadcast_start(coh_team *team, coh_dtype dtype, const void *source,
+                                       void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_all_to_all_start(coh_team *team, coh_dtype dtype, const void *source,
+                                        void *target, size_t count, coh_request **request);
+COH_API coh_status coh_all_to_all_v_start(coh_team *team, coh_dtype dtype, const void *source,
+                                          const coh_parts *source_parts, void *target,
+                                          const coh_parts *target_parts, coh_request **request);
+COH_API coh_status coh_all_to_all_strided_start(coh_team *team, coh_dtype dtype, const void *source,
+                                                size_t source_stride, void *target,
+                                                size_t target_stride, size_t count,
+                                                coh_request **request);
+COH_API coh_status coh_scan_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                  const void *source, void *target, size_t count,
+                                  coh_request **request);
+COH_API coh_status coh_scan_exclusive_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                            const void *source, void *target, size_t count,
+                                            coh_request **request);
+COH_API coh_status coh_barrier_start(coh_team *team, coh_request **request);
+
+/*
+ * The algorithm that the team would use for `collective` ("all_reduce", "broadcast", ...) with
+ * `bytes` bytes from each member: *name, a constant, and *predicted_ns, what the model expects it
+ * to take (may be NULL). Not collective. COH_INVALID_ARGUMENT when there is no such collective.
+ */
+COH_API coh_status coh_collective_choice(coh_team *team, const char *collective, size_t bytes,
+                                         const char **name, double *predicted_ns);
+
+/* ---- 17. Registered memory ------------------------------------------------------------- */
+
+/*
+ * Makes `bytes` of existing memory at `base`, whole pages of private memory of this process (a
+ * program's variables, a mapping of its own), symmetric: from then on its addresses are taken
+ * wherever a symmetric pointer is, and name the other ranks' memory at the same distance from their
+ * base. Collective, with equal sizes; the addresses may differ. The contents stay. They are moved
+ * into the heap, which grows by as much, and the pages become a view of it; so no other thread may
+ * write to the memory during the call. A child made by fork(2) gets a private copy. The memory is
+ * private again, with its contents, after coh_unregister or coh_finalize. COH_LIMIT beyond 8
+ * ranges.
+ *
+ * COH_UNSUPPORTED for ranks that are threads of one process, which have one copy of it between
+ * them, and with an engine whose heap is not shared memory.
+ */
+COH_API coh_status coh_register(coh_world *world, void *base, size_t bytes);
+
+/* Undoes coh_register of the memory that begins at `base`. Collective; begins with a barrier. */
+COH_API coh_status coh_unregister(coh_world *world, void *base);
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,14 @@ static inline void cohi_cpu_relax(void)
 #endif
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define COHI_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define COHI_ASAN 1
+#endif
+#endif
+
 /*
  * A full fence. ThreadSanitizer does not model fences; a read-modify-write of one shared word is a
  * stronger order that it does.

@@ -19,36 +19,80 @@ typedef enum cohi_knob_type {
 } cohi_knob_type;
 
 /* X(field of cohi_config, type, variable, default, help) */
-#define COHI_KNOB_TABLE(X)                                                                     \
-    X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                          \
-      "engine that connects the ranks: any, shm, threads, sim, sim:channel")                   \
-    X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                             \
-      "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "  \
-      "address space allows; in steps of 2M")                                                  \
-    X(huge_pages, COHI_KNOB_FLAG, "COHORT_HUGE_PAGES", "on",                                   \
-      "ask the kernel for huge pages under the heap")                                          \
-    X(check, COHI_KNOB_FLAG, "COHORT_CHECK", "off",                                            \
-      "check put and get against the allocation, not only the heap")                           \
-    X(log, COHI_KNOB_LEVEL, "COHORT_LOG", "off",                                               \
-      "messages on standard error: off, error, warn, info, debug")                             \
-    X(warn, COHI_KNOB_SECONDS, "COHORT_WARN", "5",                                             \
-      "warn when a call has waited this long for another rank")                                \
-    X(stall, COHI_KNOB_SECONDS, "COHORT_STALL", "30",                                          \
-      "a rank stopped, or stuck inside Cohort, for this long while others wait is STALLED")    \
-    X(timeout, COHI_KNOB_SECONDS, "COHORT_TIMEOUT", "off",                                     \
-      "fail any call that waits this long, even for a rank that is only busy")                 \
-    X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                            \
-      "how long to wait at init for the ranks to come")                                        \
-    X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                             \
-      "how often to look before yielding the core; auto: more where each rank has a core")     \
-    X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                   \
-      "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (docs/sim.md)")    \
-    X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                               \
-      "break this job on purpose: ACTION@OPERATION[:NTH][,rank=R]; actions kill, stop, exit, " \
-      "crash, fail (at commit only)")                                                          \
-    X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")       \
-    X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")  \
-    X(job_fd, COHI_KNOB_TEXT, "COHORT_JOB_FD", "",                                             \
+#define COHI_KNOB_TABLE(X)                                                                         \
+    X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                              \
+      "engine that connects the ranks: any, shm, threads, sim, sim:channel")                       \
+    X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                                 \
+      "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "      \
+      "address space allows; in steps of 2M")                                                      \
+    X(huge_pages, COHI_KNOB_FLAG, "COHORT_HUGE_PAGES", "on",                                       \
+      "ask the kernel for huge pages under the heap")                                              \
+    X(check, COHI_KNOB_FLAG, "COHORT_CHECK", "off",                                                \
+      "check put and get against the allocation, not only the heap")                               \
+    X(log, COHI_KNOB_LEVEL, "COHORT_LOG", "off",                                                   \
+      "messages on standard error: off, error, warn, info, debug")                                 \
+    X(warn, COHI_KNOB_SECONDS, "COHORT_WARN", "5",                                                 \
+      "warn when a call has waited this long for another rank")                                    \
+    X(stall, COHI_KNOB_SECONDS, "COHORT_STALL", "30",                                              \
+      "a rank stopped, or stuck inside Cohort, for this long while others wait is STALLED")        \
+    X(timeout, COHI_KNOB_SECONDS, "COHORT_TIMEOUT", "off",                                         \
+      "fail any call that waits this long, even for a rank that is only busy")                     \
+    X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
+      "how long to wait at init for the ranks to come")                                            \
+    X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
+      "how often to look before yielding the core; auto: more where each rank has a core")         \
+    X(kernels, COHI_KNOB_TEXT, "COHORT_KERNELS", "auto",                                           \
+      "instructions that reduce and convert: auto, avx512, avx2, neon, portable; for the process") \
+    X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \
+      "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (docs/sim.md)")        \
+    X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                                   \
+      "break this job on purpose: ACTION@OPERATION[:NTH][,rank=R]; actions kill, stop, exit, "     \
+      "crash, fail (at commit only)")                                                              \
+    X(deterministic, COHI_KNOB_FLAG, "COHORT_DETERMINISTIC", "off",                                \
+      "reduce in rank order only: the same bits whatever the algorithm, size and placement")       \
+    X(tuning, COHI_KNOB_TEXT, "COHORT_TUNING", "",                                                 \
+      "the file of constants that cohort tune saved; by itself cohort/tuning in the user's "       \
+      "configuration folder; off: the built-in ones")                                              \
+    X(all_reduce, COHI_KNOB_TEXT, "COHORT_ALL_REDUCE", "auto",                                     \
+      "the algorithm of all_reduce, by name on rank 0 (cohort info --collectives); auto: the one " \
+      "the model "                                                                                 \
+      "expects to be fastest")                                                                     \
+    X(reduce, COHI_KNOB_TEXT, "COHORT_REDUCE", "auto",                                             \
+      "the algorithm of reduce, by name on rank 0 (cohort info --collectives); auto: the one the " \
+      "model "                                                                                     \
+      "expects to be fastest")                                                                     \
+    X(reduce_scatter, COHI_KNOB_TEXT, "COHORT_REDUCE_SCATTER", "auto",                             \
+      "the algorithm of reduce_scatter, by name on rank 0 (cohort info --collectives); auto: the " \
+      "one the "                                                                                   \
+      "model "                                                                                     \
+      "expects to be fastest")                                                                     \
+    X(all_gather, COHI_KNOB_TEXT, "COHORT_ALL_GATHER", "auto",                                     \
+      "the algorithm of all_gather, by name on rank 0 (cohort info --collectives); auto: the one " \
+      "the model "                                                                                 \
+      "expects to be fastest")                                                                     \
+    X(gather, COHI_KNOB_TEXT, "COHORT_GATHER", "auto",                                             \
+      "the algorithm of gather, by name on rank 0 (cohort info --collectives); auto: the one the " \
+      "model "                                                                                     \
+      "expects to be fastest")                                                                     \
+    X(scatter, COHI_KNOB_TEXT, "COHORT_SCATTER", "auto",                                           \
+      "the algorithm of scatter, by name on rank 0 (cohort info --collectives); auto: the one "    \
+      "the model "                                                                                 \
+      "expects to be fastest")                                                                     \
+    X(broadcast, COHI_KNOB_TEXT, "COHORT_BROADCAST", "auto",                                       \
+      "the algorithm of broadcast, by name on rank 0 (cohort info --collectives); auto: the one "  \
+      "the model "                                                                                 \
+      "expects to be fastest")                                                                     \
+    X(all_to_all, COHI_KNOB_TEXT, "COHORT_ALL_TO_ALL", "auto",                                     \
+      "the algorithm of all_to_all, by name on rank 0 (cohort info --collectives); auto: the one " \
+      "the model "                                                                                 \
+      "expects to be fastest")                                                                     \
+    X(scan, COHI_KNOB_TEXT, "COHORT_SCAN", "auto",                                                 \
+      "the algorithm of scan, by name on rank 0 (cohort info --collectives); auto: the one the "   \
+      "model "                                                                                     \
+      "expects to be fastest")                                                                     \
+    X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")           \
+    X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")      \
+    X(job_fd, COHI_KNOB_TEXT, "COHORT_JOB_FD", "",                                                 \
       "set by cohort run: the descriptor on which the job is described")
 
 #define COHI_KNOB_FIELD_COHI_KNOB_TEXT    const char *

@@ -28,3 +28,15 @@ size_t coh_dtype_size(coh_dtype dtype)
     const struct dtype_row *row = find_dtype(dtype);
     return row ? row->bytes : 0;
 }
+
+static const char *const reduce_names[] = {
+#define ROW(constant, value, name) [value] = name,
+    COH_REDUCE_TABLE(ROW)
+#undef ROW
+};
+
+const char *coh_reduce_op_name(coh_reduce_op op)
+{
+    size_t index = (size_t)op;
+    return index < sizeof reduce_names / sizeof *reduce_names ? reduce_names[index] : NULL;
+}

@@ -61,6 +61,15 @@ coh_status cohi_fail(coh_status status, const char *format, ...)
     return status;
 }
 
+coh_status coh_fail(coh_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    cohi_fail_v(status, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
 static coh_status status_of_errno(int error)
 {
     switch (error) {

@@ -3,35 +3,46 @@
 #define COHI_BASE_OPCODE_H
 
 /* X(constant, value, name) */
-#define COHI_OPCODE_TABLE(X)                       \
-    X(COHI_OP_NONE, 0, "outside Cohort")           \
-    X(COHI_OP_INIT, 1, "init")                     \
-    X(COHI_OP_FINALIZE, 2, "finalize")             \
-    X(COHI_OP_MALLOC, 3, "malloc")                 \
-    X(COHI_OP_CALLOC, 4, "calloc")                 \
-    X(COHI_OP_ALIGN, 5, "align")                   \
-    X(COHI_OP_REALLOC, 6, "realloc")               \
-    X(COHI_OP_FREE, 7, "free")                     \
-    X(COHI_OP_PUT, 8, "put")                       \
-    X(COHI_OP_GET, 9, "get")                       \
-    X(COHI_OP_FENCE, 10, "fence")                  \
-    X(COHI_OP_QUIET, 11, "quiet")                  \
-    X(COHI_OP_SYNC, 12, "sync")                    \
-    X(COHI_OP_BARRIER, 13, "barrier")              \
-    X(COHI_OP_COMMIT, 14, "commit")                \
-    X(COHI_OP_ATOMIC, 15, "atomic")                \
-    X(COHI_OP_SIGNAL, 16, "signal")                \
-    X(COHI_OP_WAIT, 17, "wait")                    \
-    X(COHI_OP_SPLIT, 18, "team_split")             \
-    X(COHI_OP_SPLIT_COLOR, 19, "team_split_color") \
-    X(COHI_OP_FROM_LIST, 20, "team_from_list")     \
-    X(COHI_OP_DESTROY, 21, "team_destroy")         \
-    X(COHI_OP_TEAM_SYNC, 22, "team_sync")          \
-    X(COHI_OP_TEAM_BARRIER, 23, "team_barrier")    \
-    X(COHI_OP_SEND, 24, "send")                    \
-    X(COHI_OP_RECEIVE, 25, "receive")              \
-    X(COHI_OP_BROADCAST, 26, "broadcast")          \
-    X(COHI_OP_LOCK, 27, "lock")
+#define COHI_OPCODE_TABLE(X)                        \
+    X(COHI_OP_NONE, 0, "outside Cohort")            \
+    X(COHI_OP_INIT, 1, "init")                      \
+    X(COHI_OP_FINALIZE, 2, "finalize")              \
+    X(COHI_OP_MALLOC, 3, "malloc")                  \
+    X(COHI_OP_CALLOC, 4, "calloc")                  \
+    X(COHI_OP_ALIGN, 5, "align")                    \
+    X(COHI_OP_REALLOC, 6, "realloc")                \
+    X(COHI_OP_FREE, 7, "free")                      \
+    X(COHI_OP_PUT, 8, "put")                        \
+    X(COHI_OP_GET, 9, "get")                        \
+    X(COHI_OP_FENCE, 10, "fence")                   \
+    X(COHI_OP_QUIET, 11, "quiet")                   \
+    X(COHI_OP_SYNC, 12, "sync")                     \
+    X(COHI_OP_BARRIER, 13, "barrier")               \
+    X(COHI_OP_COMMIT, 14, "commit")                 \
+    X(COHI_OP_ATOMIC, 15, "atomic")                 \
+    X(COHI_OP_SIGNAL, 16, "signal")                 \
+    X(COHI_OP_WAIT, 17, "wait")                     \
+    X(COHI_OP_SPLIT, 18, "team_split")              \
+    X(COHI_OP_SPLIT_COLOR, 19, "team_split_color")  \
+    X(COHI_OP_FROM_LIST, 20, "team_from_list")      \
+    X(COHI_OP_DESTROY, 21, "team_destroy")          \
+    X(COHI_OP_TEAM_SYNC, 22, "team_sync")           \
+    X(COHI_OP_TEAM_BARRIER, 23, "team_barrier")     \
+    X(COHI_OP_SEND, 24, "send")                     \
+    X(COHI_OP_RECEIVE, 25, "receive")               \
+    X(COHI_OP_BROADCAST, 26, "broadcast")           \
+    X(COHI_OP_LOCK, 27, "lock")                     \
+    X(COHI_OP_ALL_REDUCE, 28, "all_reduce")         \
+    X(COHI_OP_REDUCE, 29, "reduce")                 \
+    X(COHI_OP_REDUCE_SCATTER, 30, "reduce_scatter") \
+    X(COHI_OP_ALL_GATHER, 31, "all_gather")         \
+    X(COHI_OP_GATHER, 32, "gather")                 \
+    X(COHI_OP_SCATTER, 33, "scatter")               \
+    X(COHI_OP_ALL_TO_ALL, 34, "all_to_all")         \
+    X(COHI_OP_SCAN, 35, "scan")                     \
+    X(COHI_OP_SCAN_EXCLUSIVE, 36, "scan_exclusive") \
+    X(COHI_OP_REGISTER, 37, "register")             \
+    X(COHI_OP_UNREGISTER, 38, "unregister")
 
 typedef enum cohi_opcode {
 #define COHI_OPCODE_ENUM(constant, value, name) constant = value,

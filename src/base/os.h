@@ -31,6 +31,20 @@ int cohi_os_map_private(size_t bytes, size_t alignment, void **base);
 
 void cohi_os_unmap(void *base, size_t bytes);
 
+/*
+ * Makes the pages at `base` a view of `fd` from `offset` on, with what was in them. The kernel
+ * copies: pages of a program may hold ranges that a sanitizer forbids it to read. On failure
+ * they are as they were.
+ */
+int cohi_os_window_open(int fd, uint64_t offset, void *base, size_t bytes);
+
+/* A private copy of `bytes` of `fd` from `offset` on; and that copy moved to where a view was. */
+int cohi_os_window_copy(int fd, uint64_t offset, size_t bytes, void **copy);
+int cohi_os_window_replace(void *copy, void *base, size_t bytes);
+
+/* What is left to do when there is no memory for a copy: a view whose writes are private. */
+int cohi_os_window_detach(int fd, uint64_t offset, void *base, size_t bytes);
+
 /* Backs [from, to) of a shared file with memory, or fails with ENOMEM/ENOSPC and no effect. */
 int cohi_os_commit_shared(int fd, size_t from, size_t to);
 
@@ -73,6 +87,11 @@ int cohi_os_pidfd_ended(int fd);
 /* The one-letter state of /proc/PID/stat ('R', 'S', 'T', ...), or 0 when there is no such process.
  */
 char cohi_os_process_state(pid_t pid);
+
+/* Copies all bytes between this process's memory and another's, which is at `there` in it. Part
+ * of them may have been copied when it fails. */
+int cohi_os_process_read(pid_t pid, void *here, uint64_t there, size_t bytes);
+int cohi_os_process_write(pid_t pid, const void *here, uint64_t there, size_t bytes);
 
 enum { COHI_OS_CORE_BYTES = 128 };
 

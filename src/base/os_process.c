@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 int cohi_os_pidfd_open(pid_t pid, int *fd)
@@ -51,6 +52,35 @@ char cohi_os_process_state(pid_t pid)
 _Static_assert(sizeof(cpu_set_t) == COHI_OS_CORE_BYTES, "a mask is a cpu_set_t");
 
 /* A host with more cores than the mask has bits refuses; then every core counts as usable. */
+/* process_vm_readv, or its twin. */
+typedef ssize_t process_copy(pid_t pid, const struct iovec *local, unsigned long local_count,
+                             const struct iovec *remote, unsigned long remote_count,
+                             unsigned long flags);
+
+static int copy_process(process_copy *copy, pid_t pid, char *here, uint64_t there, size_t bytes)
+{
+    while (bytes > 0) {
+        struct iovec local = {here, bytes}, remote = {(void *)(uintptr_t)there, bytes};
+        ssize_t moved = copy(pid, &local, 1, &remote, 1, 0);
+        if (moved <= 0)
+            return moved < 0 ? errno : EFAULT;
+        here += moved;
+        there += (uint64_t)moved;
+        bytes -= (size_t)moved;
+    }
+    return 0;
+}
+
+int cohi_os_process_read(pid_t pid, void *here, uint64_t there, size_t bytes)
+{
+    return copy_process(process_vm_readv, pid, here, there, bytes);
+}
+
+int cohi_os_process_write(pid_t pid, const void *here, uint64_t there, size_t bytes)
+{
+    return copy_process(process_vm_writev, pid, (char *)(uintptr_t)here, there, bytes);
+}
+
 void cohi_os_cores(unsigned char mask[COHI_OS_CORE_BYTES])
 {
     cpu_set_t set;

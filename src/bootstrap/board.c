@@ -29,7 +29,7 @@ static size_t area_bytes(int size)
 
 size_t cohi_slot_meet_offset(int size, int team)
 {
-    return round_up(cohi_slot_verdict_offset(size), COHI_CACHE_LINE)
+    return round_up(cohi_slot_verdict_offset(size), COHI_LINE_PAIR)
            + (size_t)team * area_bytes(size);
 }
 
@@ -45,10 +45,17 @@ size_t cohi_slot_lane_offset(int size, int from)
            + (size_t)from * COHI_LANE_BYTES;
 }
 
+size_t cohi_slot_staging_offset(int size, int team)
+{
+    return cohi_slot_lane_offset(size, size) + (size_t)team * sizeof(cohi_staging);
+}
+
+_Static_assert(sizeof(cohi_staging) % HEAD_BYTES == 0, "staging areas are whole pages");
+
 /* A page multiple, so that no two ranks' words are ever prefetched together. */
 size_t cohi_slot_stride(int size)
 {
-    return cohi_slot_lane_offset(size, size);
+    return cohi_slot_staging_offset(size, COHI_TEAMS);
 }
 
 static size_t board_bytes(size_t size, size_t stride)
@@ -87,6 +94,14 @@ coh_status cohi_board_commit(cohi_board *board, int rank, int team)
     size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
     return commit(board, slot + cohi_slot_meet_offset(size, team),
                   slot + cohi_slot_meet_offset(size, team + 1));
+}
+
+coh_status cohi_board_commit_staging(cohi_board *board, int rank, int team)
+{
+    int size = (int)board->head->size;
+    size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
+    return commit(board, slot + cohi_slot_staging_offset(size, team),
+                  slot + cohi_slot_staging_offset(size, team + 1));
 }
 
 /* What every job needs of a slot is backed at once: all up to the area of the world's team.

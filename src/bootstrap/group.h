@@ -17,6 +17,7 @@ enum {
     COHI_ENGINE_NAME_BYTES = 32,
     COHI_ADDRESS_BYTES = 256,
     COHI_KEY_BYTES = 128,
+    COHI_TUNING_BYTES = 128,
     COHI_CARD_FDS = 2, /* COHI_CARD_FD_* */
     COHI_CARD_FD_PROCESS = 0,
     COHI_CARD_FD_HEAP = 1
@@ -40,6 +41,7 @@ typedef struct cohi_card {
     unsigned char address[COHI_ADDRESS_BYTES]; /* the engine's, of its endpoint */
     unsigned char control_key[COHI_KEY_BYTES]; /* the engine's, for the control segment */
     unsigned char heap_key[COHI_KEY_BYTES];    /* and for the heap */
+    unsigned char tuning[COHI_TUNING_BYTES];   /* of its collectives; rank 0's is used by all */
     int32_t fds[COHI_CARD_FDS];
 } cohi_card;
 

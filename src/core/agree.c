@@ -1,6 +1,7 @@
 #include "core/agree.h"
 
 #include "core/control.h"
+#include "core/terms.h"
 #include "core/wait.h"
 
 #include <stdio.h>
@@ -60,34 +61,9 @@ static coh_status await_records(coh_team *team, const char *call, const cohi_rec
     return COH_OK;
 }
 
-/* What the arguments of each operation are called, for the sentence that shows two that differ. */
-static const char *const argument_names[][4] = {
-    [COHI_OP_MALLOC] = {"bytes"},
-    [COHI_OP_CALLOC] = {"bytes"},
-    [COHI_OP_ALIGN] = {"bytes", "alignment"},
-    [COHI_OP_REALLOC] = {"bytes", NULL, "offset"},
-    [COHI_OP_FREE] = {NULL, NULL, "offset"},
-    [COHI_OP_SPLIT] = {"start", "stride", "size"},
-    [COHI_OP_SPLIT_COLOR] = {NULL, NULL, "width"},
-    [COHI_OP_FROM_LIST] = {"count", "hash of the list"},
-    [COHI_OP_BROADCAST] = {"root", "bytes"},
-};
-
 static void describe(const cohi_record *record, char *text, size_t room)
 {
-    size_t used = (size_t)snprintf(text, room, "%s(", cohi_opcode_name(record->op));
-    const char *separator = "";
-    bool named = record->op < sizeof argument_names / sizeof *argument_names;
-    for (int i = 0; named && i < 4 && used < room; i++) {
-        const char *name = argument_names[record->op][i];
-        if (!name)
-            continue;
-        used += (size_t)snprintf(text + used, room - used, "%s%s %lld", separator, name,
-                                 (long long)record->argument[i]);
-        separator = ", ";
-    }
-    if (used < room)
-        snprintf(text + used, room - used, ")");
+    cohi_terms_describe(record->op, record->argument, text, room);
 }
 
 /* The colour and the key, the first two arguments of that call, are each member's own. */
@@ -100,13 +76,20 @@ static bool same_call(const cohi_record *a, const cohi_record *b)
                   == 0;
 }
 
+/* What was refused cannot be compared, and its refusal says more. */
+static bool is_refused(const cohi_record *record)
+{
+    return cohi_terms_on_data(record->op) && record->status != COH_OK;
+}
+
 /* Every member looks at the same records in the same order, so all come to the same answer. */
 static coh_status compare(const coh_team *team, const char *call, const cohi_record *mine)
 {
     const cohi_record *first = cohi_agree_record(team, mine, 0);
     for (int i = 1; i < team->size; i++) {
         const cohi_record *other = cohi_agree_record(team, mine, i);
-        if (same_call(first, other))
+        bool refused = first->op == other->op && (is_refused(first) || is_refused(other));
+        if (refused || same_call(first, other))
             continue;
         char ours[128], theirs[128];
         describe(first, ours, sizeof ours);

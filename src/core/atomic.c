@@ -194,11 +194,47 @@ static inline __attribute__((always_inline)) uint64_t *find_word64(coh_world *wo
         return NULL;
     /* The heap begins and ends at a page: an aligned word that begins in it ends in it. */
     uint64_t offset = (uint64_t)((uintptr_t)target - (uintptr_t)world->heap_base);
-    if (offset % sizeof(uint64_t) != 0
-        || offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed))
-        return NULL;
+    if (offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed))
+        offset = cohi_rma_window_offset(world, target, sizeof(uint64_t));
+    if (offset % sizeof(uint64_t) != 0)
+        return NULL; /* COHI_NO_WINDOW too */
     char *heap = world->peers[rank].heap;
     return heap ? (uint64_t *)(void *)(heap + offset) : NULL;
+}
+
+/* False: for the long way. */
+static inline __attribute__((always_inline)) bool add_word64(coh_world *world, coh_atomic_op op,
+                                                             coh_dtype dtype, void *target,
+                                                             const void *operand, void *result,
+                                                             int rank)
+{
+    uint64_t *word =
+        op == COH_ATOMIC_ADD ? find_word64(world, dtype, target, operand, result, rank) : NULL;
+    if (!word)
+        return false;
+    uint64_t value;
+    memcpy(&value, operand, sizeof value);
+    value = __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+    memcpy(result, &value, sizeof value);
+    cohi_control_wake_watcher(world->peers[rank].slot);
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool swap_word64(coh_world *world, coh_dtype dtype,
+                                                              void *target, const void *expected,
+                                                              const void *desired, void *result,
+                                                              int rank)
+{
+    uint64_t *word = expected ? find_word64(world, dtype, target, desired, result, rank) : NULL;
+    if (!word)
+        return false;
+    uint64_t value, old;
+    memcpy(&value, desired, sizeof value);
+    memcpy(&old, expected, sizeof old);
+    __atomic_compare_exchange_n(word, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    memcpy(result, &old, sizeof old);
+    cohi_control_wake_watcher(world->peers[rank].slot);
+    return true;
 }
 
 /* ---- the public forms ---- */
@@ -220,16 +256,9 @@ static __attribute__((noinline)) coh_status fetch_any(coh_world *world, coh_atom
 coh_status coh_atomic_fetch(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
                             const void *operand, void *result, int rank)
 {
-    uint64_t *word =
-        op == COH_ATOMIC_ADD ? find_word64(world, dtype, target, operand, result, rank) : NULL;
-    if (!word)
-        return fetch_any(world, op, dtype, target, operand, result, rank);
-    uint64_t value;
-    memcpy(&value, operand, sizeof value);
-    value = __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
-    memcpy(result, &value, sizeof value);
-    cohi_control_wake_watcher(world->peers[rank].slot);
-    return COH_OK;
+    if (add_word64(world, op, dtype, target, operand, result, rank))
+        return COH_OK;
+    return fetch_any(world, op, dtype, target, operand, result, rank);
 }
 
 static __attribute__((noinline)) coh_status swap_any(coh_world *world, coh_dtype dtype,
@@ -244,16 +273,9 @@ coh_status coh_atomic_compare_swap(coh_world *world, coh_dtype dtype, void *targ
                                    const void *expected, const void *desired, void *result,
                                    int rank)
 {
-    uint64_t *word = expected ? find_word64(world, dtype, target, desired, result, rank) : NULL;
-    if (!word)
-        return swap_any(world, dtype, target, expected, desired, result, rank);
-    uint64_t value, old;
-    memcpy(&value, desired, sizeof value);
-    memcpy(&old, expected, sizeof old);
-    __atomic_compare_exchange_n(word, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    memcpy(result, &old, sizeof old);
-    cohi_control_wake_watcher(world->peers[rank].slot);
-    return COH_OK;
+    if (swap_word64(world, dtype, target, expected, desired, result, rank))
+        return COH_OK;
+    return swap_any(world, dtype, target, expected, desired, result, rank);
 }
 
 coh_status coh_atomic_fetch_nbi(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
@@ -281,8 +303,10 @@ coh_status coh_context_atomic(coh_context *context, coh_atomic_op op, coh_dtype 
                : status;
 }
 
-coh_status coh_context_atomic_fetch(coh_context *context, coh_atomic_op op, coh_dtype dtype,
-                                    void *target, const void *operand, void *result, int rank)
+static __attribute__((noinline)) coh_status context_fetch_any(const coh_context *context,
+                                                              coh_atomic_op op, coh_dtype dtype,
+                                                              void *target, const void *operand,
+                                                              void *result, int rank)
 {
     static const char call[] = "coh_context_atomic_fetch";
     coh_status status = cohi_context_gate(context, call);
@@ -291,13 +315,32 @@ coh_status coh_context_atomic_fetch(coh_context *context, coh_atomic_op op, coh_
                             : status;
 }
 
-coh_status coh_context_atomic_compare_swap(coh_context *context, coh_dtype dtype, void *target,
-                                           const void *expected, const void *desired, void *result,
-                                           int rank)
+coh_status coh_context_atomic_fetch(coh_context *context, coh_atomic_op op, coh_dtype dtype,
+                                    void *target, const void *operand, void *result, int rank)
+{
+    if (context && context->open
+        && add_word64(context->world, op, dtype, target, operand, result, rank))
+        return COH_OK;
+    return context_fetch_any(context, op, dtype, target, operand, result, rank);
+}
+
+static __attribute__((noinline)) coh_status
+context_swap_any(const coh_context *context, coh_dtype dtype, void *target, const void *expected,
+                 const void *desired, void *result, int rank)
 {
     static const char call[] = "coh_context_atomic_compare_swap";
     coh_status status = cohi_context_gate(context, call);
     return status == COH_OK ? fetch(context->world, context->number, call, COH_ATOMIC_COMPARE_SWAP,
                                     dtype, target, desired, expected, result, rank, true)
                             : status;
+}
+
+coh_status coh_context_atomic_compare_swap(coh_context *context, coh_dtype dtype, void *target,
+                                           const void *expected, const void *desired, void *result,
+                                           int rank)
+{
+    if (context && context->open
+        && swap_word64(context->world, dtype, target, expected, desired, result, rank))
+        return COH_OK;
+    return context_swap_any(context, dtype, target, expected, desired, result, rank);
 }

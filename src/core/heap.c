@@ -6,7 +6,9 @@
 #include "core/crew.h"
 #include "core/fault.h"
 #include "core/order.h"
+#include "core/register.h"
 #include "core/rma.h"
+#include "memory/host_region.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ struct cohi_heap {
 #define SMALL_STEP     (256 * KIB)
 #define LARGE_STEP     (2 * MIB)
 #define MOST_AHEAD     (16 * MIB)
-#define MOST_ALIGNMENT LARGE_STEP /* where segments start, in every process */
+#define MOST_ALIGNMENT ((uint64_t)COHI_REGION_ALIGNMENT) /* where every rank's heap starts */
 #define SLICE          (64 * MIB) /* well within a second, also where the kernel is slow at it */
 
 static uint64_t round_up(uint64_t value, uint64_t to)
@@ -334,6 +336,18 @@ static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, u
     return end(world, status);
 }
 
+coh_status cohi_heap_take(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
+                          uint64_t alignment, uint64_t *offset)
+{
+    void *pointer = NULL;
+    coh_status status = check_heap(world, call, offset);
+    if (status == COH_OK)
+        status = allocate(world, call, op, bytes, alignment, false, &pointer);
+    if (status == COH_OK)
+        *offset = (uint64_t)((char *)pointer - world->heap_base);
+    return status;
+}
+
 coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer)
 {
     static const char call[] = "coh_malloc";
@@ -390,6 +404,9 @@ static coh_status find_start(coh_world *world, const char *call, const void *poi
 {
     uint64_t start;
     coh_status status = cohi_rma_locate(world, call, pointer, offset);
+    if (status == COH_OK && cohi_register_holds(world, *offset))
+        status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                                 "%p is registered memory, not an allocation", pointer);
     if (status != COH_OK)
         return status;
     if (!cohi_heap_find(world, *offset, &start, bytes))
@@ -416,6 +433,11 @@ static coh_status release(coh_world *world, const char *call, cohi_opcode op, ui
     if (status == COH_OK)
         give(world->heap, offset);
     return end(world, status);
+}
+
+coh_status cohi_heap_give(coh_world *world, const char *call, cohi_opcode op, uint64_t offset)
+{
+    return release(world, call, op, offset);
 }
 
 coh_status coh_free(coh_world *world, void *pointer)

@@ -20,6 +20,14 @@ void cohi_heap_close(coh_world *world);
 /* The live allocation around `offset`, as it was asked for; false when there is none. */
 bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t *bytes);
 
+/*
+ * Collective, as coh_align and coh_free, for who keeps something of its own in the heap: a block
+ * that only its offset names.
+ */
+coh_status cohi_heap_take(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
+                          uint64_t alignment, uint64_t *offset);
+coh_status cohi_heap_give(coh_world *world, const char *call, cohi_opcode op, uint64_t offset);
+
 /* Bytes that the heap can grow to. */
 uint64_t cohi_heap_reserved(const coh_world *world);
 

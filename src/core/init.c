@@ -10,9 +10,11 @@
 #include "core/heap.h"
 #include "core/mailbox.h"
 #include "core/order.h"
+#include "core/tuning.h"
 #include "core/verdict.h"
 #include "core/wait.h"
 #include "core/watch.h"
+#include "memory/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +127,8 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
         status = cohi_fault_strike(world->fault, COHI_OP_INIT);
     if (world->fault || config->check)
         atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
+    if (status == COH_OK)
+        status = cohi_tuning_load(config, card->tuning);
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
     if (status == COH_OK && engine->lifecycle->address)
@@ -315,6 +319,7 @@ static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_c
 {
     coh_status status = COH_OK;
     uint64_t heap_bytes = common_heap(world, cards);
+    memcpy(world->tuning, cards[0].tuning, sizeof world->tuning);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
         status = attach_peer(world, rank, &cards[rank], heap_bytes);
     place_on_host(world, cards);
@@ -424,6 +429,8 @@ static coh_status read_options(const char *call, const coh_options *given, const
         config->init_timeout = COHI_NS_PER_S * 3600 * 24 * 365; /* "off": a year is for ever */
     if (status == COH_OK)
         cohi_log_default((coh_log_level)config->log);
+    if (status == COH_OK)
+        status = cohi_kernels_choose(config->kernels);
     return status;
 }
 
@@ -564,6 +571,7 @@ coh_status coh_finalize(coh_world *world)
         return COH_OK;
     if (status != COH_OK)
         return status;
+    (void)cohi_team_drain_all(world, call, COHI_OP_FINALIZE); /* their requests tell how they end */
     status = part(world, call);
     if (status == COH_BUSY)
         return status;

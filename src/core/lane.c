@@ -174,3 +174,9 @@ void cohi_lane_next(cohi_lane_in *in, const cohi_cell *cell)
         atomic_store_explicit(&in->lane->bulk_consumed, in->bulk, memory_order_release);
     }
 }
+
+void cohi_lane_take(cohi_lane_in *in, const cohi_cell *cell, void *data)
+{
+    copy_short(data, cohi_lane_data(in, cell), (size_t)cell->bytes);
+    cohi_lane_next(in, cell);
+}

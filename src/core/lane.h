@@ -134,6 +134,9 @@ static inline cohi_cell *cohi_lane_peek(cohi_lane_in *in)
 /* Where the data of the next cell is, which is not an announcement. */
 const void *cohi_lane_data(const cohi_lane_in *in, const cohi_cell *cell);
 
+/* Copies the data of the next cell, which is not an announcement, and consumes it. */
+void cohi_lane_take(cohi_lane_in *in, const cohi_cell *cell, void *data);
+
 /* Consumes the next cell. */
 void cohi_lane_next(cohi_lane_in *in, const cohi_cell *cell);
 

@@ -1,12 +1,12 @@
 #include "core/large.h"
 
+#include "base/os.h"
 #include "core/control.h"
 #include "core/match.h"
 #include "memory/host_copy.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 
 /*
  * How a message is cut into chunks, one of which a side copies at a time: so many, but of so many
@@ -45,22 +45,6 @@ static uint64_t heap_offset(coh_world *world, const void *data, size_t bytes)
     return inside ? offset : COHI_NO_OFFSET;
 }
 
-/* Moves bytes between this process and a peer's; an errno value. */
-static int kernel_copy(pid_t pid, char *here, char *there, size_t bytes, bool write)
-{
-    while (bytes > 0) {
-        struct iovec local = {here, bytes}, remote = {there, bytes};
-        ssize_t moved = write ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
-                              : process_vm_readv(pid, &local, 1, &remote, 1, 0);
-        if (moved <= 0)
-            return moved < 0 ? errno : EFAULT;
-        here += moved;
-        there += moved;
-        bytes -= (size_t)moved;
-    }
-    return 0;
-}
-
 /*
  * Whether the kernel copies between the two processes. It may be forbidden, and the peer's pid
  * may mean another process here (a container's): so a word that only the peer knows is read
@@ -72,8 +56,8 @@ static bool kernel_reaches(cohi_mailbox *box, int rank, uint64_t token_at, uint6
     int known = atomic_load_explicit(&partner->kernel, memory_order_relaxed);
     if (known == 0) {
         uint64_t found = 0;
-        int error = kernel_copy(box->world->peers[rank].pid, (char *)&found,
-                                (char *)(uintptr_t)token_at, sizeof found, false);
+        int error =
+            cohi_os_process_read(box->world->peers[rank].pid, &found, token_at, sizeof found);
         known = error == 0 && found == token ? 1 : -1;
         atomic_store_explicit(&partner->kernel, known, memory_order_relaxed);
     }
@@ -228,8 +212,10 @@ static int copy_chunk(const coh_world *world, const coh_request *request, int pe
 {
     char *here = request->data + at, *there = request->move.there + at;
     bool send = request->op == COHI_OP_SEND;
+    pid_t pid = world->peers[peer].pid;
     if (request->move.reach == COHI_REACH_KERNEL)
-        return kernel_copy(world->peers[peer].pid, here, there, bytes, send);
+        return send ? cohi_os_process_write(pid, here, (uintptr_t)there, bytes)
+                    : cohi_os_process_read(pid, here, (uintptr_t)there, bytes);
     cohi_host_copy(send ? there : here, send ? here : there, bytes);
     return 0;
 }

@@ -167,6 +167,52 @@ static bool drain(cohi_mailbox *box)
     return any;
 }
 
+/* ---- receiving, the short way ---- */
+
+/* Whether the next message of the lane is the first that a receive from this peer may get, and no
+ * other receive may get it. */
+static bool is_first(const cohi_mailbox *box, const cohi_partner *partner)
+{
+    return partner->in.lane && !cohi_queue_first(&partner->arrivals)
+           && !cohi_queue_first(&partner->posted) && !cohi_queue_first(&box->posted_any);
+}
+
+/* The lock is held. True when it is settled: the message was taken, or is for the long way. */
+static bool take_head(cohi_lane_in *in, uint64_t team, uint32_t tag, void *data, size_t room,
+                      size_t *bytes, bool *taken)
+{
+    const cohi_cell *cell = cohi_lane_peek(in);
+    if (!cell)
+        return false;
+    *taken = cell->team == team && cell->tag == tag && cell->bytes <= room;
+    if (!*taken)
+        return true;
+    *bytes = (size_t)cell->bytes;
+    cohi_lane_take(in, cell, data);
+    return true;
+}
+
+bool cohi_mailbox_read(coh_world *world, int from, uint64_t team, uint32_t tag, void *data,
+                       size_t room, size_t *bytes)
+{
+    cohi_mailbox *box = world->mailbox;
+    cohi_lane_in *in = &box->partners[from].in;
+    bool taken = false;
+    for (unsigned looks = 0; looks <= world->spins;) {
+        if (atomic_load_explicit(&box->work, memory_order_relaxed) > 0)
+            return false;
+        pthread_mutex_lock(&box->lock);
+        bool first = is_first(box, &box->partners[from]);
+        bool settled = first && take_head(in, team, tag, data, room, bytes, &taken);
+        pthread_mutex_unlock(&box->lock);
+        if (!first || settled)
+            return taken;
+        for (; looks <= world->spins && !cohi_lane_peek(in); looks++)
+            cohi_cpu_relax();
+    }
+    return false;
+}
+
 /* ---- sending ---- */
 
 bool cohi_mailbox_write(coh_world *world, int to, uint64_t team, uint32_t tag, const void *data,

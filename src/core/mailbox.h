@@ -94,6 +94,8 @@ struct coh_request {
     coh_team *team;
     cohi_opcode op;    /* COHI_OP_SEND or COHI_OP_RECEIVE */
     cohi_opcode doing; /* what is published while it is waited for */
+    bool collective;   /* part of one, which has published itself */
+    char *sentence;    /* a started collective's: what its worker says of a failure; else NULL */
     atomic_int peer;   /* rank, or COH_ANY_RANK until it is matched */
     uint64_t key;      /* of the team */
     uint32_t tag;
@@ -148,6 +150,7 @@ struct cohi_mailbox {
     atomic_int offers;      /* arrivals on offer that nobody has accepted */
     atomic_int work;        /* requests moving or pending, frames in the outbox or flying */
     atomic_int pendings;    /* requests pending */
+    atomic_int receivers;   /* threads that wait for a receive */
     _Atomic uint64_t waits; /* counts what was waited for, so that others see that it goes on */
 
     uint64_t free_teams_seen; /* when arrivals of destroyed teams were last looked for */
@@ -181,6 +184,15 @@ void cohi_mailbox_issue(coh_request *request);
 bool cohi_mailbox_write(coh_world *world, int to, uint64_t team, uint32_t tag, const void *data,
                         size_t bytes);
 
+/*
+ * The short way for a receive from one rank under one tag: takes the message at the head of its
+ * lane, for which it looks as often as a wait does before it yields. False when that is another
+ * message, is announced, has not come or does not fit, or something has to be looked at before it:
+ * then nothing has changed, and the long way finds out.
+ */
+bool cohi_mailbox_read(coh_world *world, int from, uint64_t team, uint32_t tag, void *data,
+                       size_t room, size_t *bytes);
+
 /* Whether the peer's messages come by lane. */
 static inline bool cohi_mailbox_by_lane(const coh_world *world, int rank)
 {
@@ -196,6 +208,10 @@ static inline uint64_t cohi_message_key(const coh_team *team)
 
 /* Ends it; the lock is held. */
 void cohi_request_complete(coh_request *request, coh_status status);
+
+/* Makes `request`, the first member of what malloc gave, that of a collective which the team's
+ * worker carries out, and ends with cohi_request_complete. coh_request_wait frees it. */
+void cohi_request_own_started(coh_request *request, coh_team *team, cohi_opcode op, char *sentence);
 
 /* Waits for it and tells how it ended, with the sentence. Withdraws it when the wait fails. */
 coh_status cohi_request_finish(coh_request *request, const char *call);

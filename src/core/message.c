@@ -198,19 +198,34 @@ static void prepare_receive(coh_request *request, coh_team *team, int from, int 
     request->any_tag = tag == COH_ANY_TAG;
 }
 
-coh_status coh_receive(coh_team *team, int from, int tag, void *data, size_t room, coh_message *got)
+static coh_status receive_long(coh_team *team, const struct call *call, void *data,
+                               coh_message *got)
 {
-    const struct call call = {"coh_receive", COHI_OP_RECEIVE, from, tag, data, room};
-    coh_status status = check(team, &call);
+    coh_status status = check(team, call);
     if (status != COH_OK)
         return status;
     coh_request request;
-    prepare_receive(&request, team, from, tag, data, room);
+    prepare_receive(&request, team, call->index, call->tag, data, call->bytes);
     cohi_message_start(&request);
-    status = cohi_request_finish(&request, call.name);
+    status = cohi_request_finish(&request, call->name);
     if (status == COH_OK)
         cohi_message_got(&request, got);
     return status;
+}
+
+coh_status coh_receive(coh_team *team, int from, int tag, void *data, size_t room, coh_message *got)
+{
+    size_t bytes;
+    const struct call call = {"coh_receive", COHI_OP_RECEIVE, from, tag, data, room};
+    if (!(team && team->open && cohi_world_plain(team->world) && !team->world->driven
+          && (unsigned)from < (unsigned)team->size && tag >= 0 && tag <= COH_TAG_MAX
+          && (data || room == 0))
+        || !cohi_mailbox_read(team->world, team->ranks[from], cohi_message_key(team), (uint32_t)tag,
+                              data, room, &bytes))
+        return receive_long(team, &call, data, got);
+    if (got)
+        *got = (coh_message){.source = from, .tag = tag, .bytes = bytes};
+    return COH_OK;
 }
 
 coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message *message)
@@ -253,6 +268,19 @@ static void own(coh_request *request)
         box->owned->owned_at = &request->next_owned;
     box->owned = request;
     pthread_mutex_unlock(&box->lock);
+}
+
+void cohi_request_own_started(coh_request *request, coh_team *team, cohi_opcode op, char *sentence)
+{
+    *request = (coh_request){.world = team->world,
+                             .team = team,
+                             .op = op,
+                             .doing = op,
+                             .collective = true,
+                             .sentence = sentence,
+                             .got = {.source = team->world->rank}};
+    atomic_store_explicit(&request->peer, COH_ANY_RANK, memory_order_relaxed);
+    own(request);
 }
 
 static coh_status start(coh_team *team, const struct call *call, coh_request **request)

@@ -67,6 +67,7 @@ void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room)
 {
     const char *name = cohi_opcode_name(sight->op);
     const char *stopped = sight->stopped ? "stopped " : "";
+    const char *whom = sight->waits_for == COHI_WAITS_FOR_ANYBODY ? ", for anybody" : "";
     if (!sight->known)
         snprintf(text, room, "out of sight");
     else if (sight->phase == COHI_PHASE_LEFT)
@@ -74,9 +75,10 @@ void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room)
     else if (sight->op == COHI_OP_NONE)
         snprintf(text, room, "%s%s", stopped, name);
     else if (sight->sequence == 0)
-        snprintf(text, room, "%sin %s", stopped, name);
+        snprintf(text, room, "%sin %s%s", stopped, name, whom);
     else
-        snprintf(text, room, "%sin %s #%llu", stopped, name, (unsigned long long)sight->sequence);
+        snprintf(text, room, "%sin %s #%llu%s", stopped, name, (unsigned long long)sight->sequence,
+                 whom);
 }
 
 static coh_peer_state state_of(uint64_t verdict, const cohi_sight *sight)

@@ -4,19 +4,22 @@
 
 #include "core/world.h"
 
+/* In place of a rank in a slot's `waits_for`: its wait may be ended by anybody. */
+enum { COHI_WAITS_FOR_ANYBODY = -2 };
+
 typedef struct cohi_sight {
     bool known; /* false: the peer is not mapped and the answer is still on its way */
     bool stopped;
     unsigned phase;
     unsigned op;
     unsigned beat;
-    int waits_for;
+    int waits_for; /* a rank, -1 or COHI_WAITS_FOR_ANYBODY */
     uint64_t sequence;
 } cohi_sight;
 
 cohi_sight cohi_peer_look(coh_world *world, int rank);
 
-/* "in barrier #88", "outside Cohort", "stopped in get" */
+/* "in barrier #88", "outside Cohort", "stopped in get", "in receive #3, for anybody" */
 void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room);
 
 #endif

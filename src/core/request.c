@@ -56,11 +56,21 @@ static void stop(cohi_mailbox *box, cohi_partner *partner, coh_request *request)
         cohi_match_withdraw(box, request);
 }
 
+/* What made the wait fail makes the worker's call fail too. */
+static bool await_worker(const coh_request *request)
+{
+    while (!is_done(request))
+        sched_yield();
+    return true;
+}
+
 /* Takes it back; false when it is done after all: what had come before the peer ended counts.
  * Another thread may be copying for it. */
 static bool withdraw(coh_request *request)
 {
     cohi_mailbox *box = request->world->mailbox;
+    if (request->sentence)
+        return !await_worker(request);
     cohi_mailbox_progress(box);
     bool send = request->op == COHI_OP_SEND;
     cohi_partner *partner = send ? &box->partners[atomic_load(&request->peer)] : NULL;
@@ -88,6 +98,8 @@ static coh_status outcome(const coh_request *request, const char *call)
     coh_status status = request->status;
     if (COHI_LIKELY(status == COH_OK))
         return COH_OK;
+    if (request->sentence)
+        return cohi_fail(status, "%s", request->sentence);
     if (status == COH_LENGTH_MISMATCH)
         return cohi_world_fail(world, call, status,
                                "the message from member %d under tag %d has %zu bytes, the room is "
@@ -131,7 +143,8 @@ static coh_status check_standing(struct waiting *waiting)
 {
     for (size_t i = 0; i < waiting->count; i++) {
         coh_request *request = waiting->requests[i];
-        coh_status status = request ? cohi_message_standing(request, waiting->call) : COH_OK;
+        bool message = request && !request->sentence;
+        coh_status status = message ? cohi_message_standing(request, waiting->call) : COH_OK;
         if (status == COH_OK)
             continue;
         waiting->ended = request;
@@ -167,8 +180,6 @@ static void make_room(const struct waiting *waiting, const cohi_wait *wait)
  * stuck in one wait. */
 static void publish(coh_world *world, cohi_opcode doing)
 {
-    if (doing == COHI_OP_BROADCAST)
-        return;
     cohi_rma_publish(world, doing);
     uint64_t number = atomic_fetch_add(&world->mailbox->waits, 1) + 1;
     atomic_store_explicit(&world->slot->sequence, number, memory_order_relaxed);
@@ -178,9 +189,30 @@ static void publish(coh_world *world, cohi_opcode doing)
 static void begin(const struct waiting *waiting, cohi_wait *wait)
 {
     const coh_request *first = first_of(waiting);
-    coh_team *team = first->doing == COHI_OP_BROADCAST ? first->team : NULL;
-    publish(waiting->world, first->doing);
+    coh_team *team = first->collective && !first->sentence ? first->team : NULL;
+    if (!first->collective)
+        publish(waiting->world, first->doing);
     cohi_wait_begin(wait, waiting->world, waiting->call, first->doing, team, -1);
+}
+
+/*
+ * A send to oneself waits when what was sent before is not received. Another thread may do that, so
+ * it is no error as such; it is one when none of them is in a receive for as long as a rank may
+ * be stuck.
+ */
+static coh_status check_self(const struct waiting *waiting, const cohi_wait *wait)
+{
+    coh_world *world = waiting->world;
+    const cohi_mailbox *box = world->mailbox;
+    const coh_request *request = first_of(waiting);
+    if (wait->rank != world->rank || request->op != COHI_OP_SEND || world->stall_ns == 0
+        || wait->waited_ns < world->stall_ns || atomic_load(&((cohi_mailbox *)box)->receivers) > 0)
+        return COH_OK;
+    return cohi_world_fail(world, waiting->call, COH_STALLED,
+                           "waited %.1f s for this rank itself: of what it sent itself before, as "
+                           "much lies unreceived as is kept (%d bytes), and no thread of it "
+                           "receives",
+                           (double)wait->waited_ns / 1e9, COHI_UNEXPECTED_BYTES);
 }
 
 static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
@@ -194,22 +226,25 @@ static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
     coh_status status = cohi_wait_step(wait);
     if (status == COH_OK)
         make_room(waiting, wait);
-    return status;
+    return status == COH_OK ? check_self(waiting, wait) : status;
 }
 
 static coh_status wait_long(struct waiting *waiting)
 {
-    cohi_opcode doing = first_of(waiting)->doing;
+    bool collective = first_of(waiting)->collective;
+    int receives = first_of(waiting)->op == COHI_OP_RECEIVE;
     coh_status status = COH_OK;
     cohi_wait wait;
     begin(waiting, &wait);
+    atomic_fetch_add(&waiting->world->mailbox->receivers, receives);
     while (status == COH_OK && !look(waiting)) {
         status = wait_step(waiting, &wait);
         if (status == COH_OK && !look(waiting))
             status = check_standing(waiting);
     }
+    atomic_fetch_sub(&waiting->world->mailbox->receivers, receives);
     cohi_wait_end(&wait);
-    if (doing != COHI_OP_BROADCAST)
+    if (!collective)
         cohi_rma_publish(waiting->world, COHI_OP_NONE);
     return status;
 }
@@ -338,7 +373,7 @@ coh_status coh_request_test(coh_request **request, int *done, coh_message *got)
         world->engine->lifecycle->progress(world->endpoint);
     cohi_mailbox_progress(world->mailbox);
     if (!is_done(*request)) {
-        status = cohi_message_standing(*request, call);
+        status = (*request)->sentence ? COH_OK : cohi_message_standing(*request, call);
         if (status != COH_OK)
             return give_up(request, call, status, got);
         *done = 0;

@@ -20,9 +20,11 @@ coh_status cohi_rma_locate(coh_world *world, const char *call, const void *point
     uint64_t reserved = cohi_heap_reserved(world);
     uint64_t distance = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
     if (distance >= reserved)
+        distance = cohi_rma_window_offset(world, pointer, 1);
+    if (distance == COHI_NO_WINDOW)
         return cohi_world_fail(world, call, COH_NOT_SYMMETRIC,
                                "address %p is not in the symmetric heap of this rank (%p, %llu "
-                               "bytes)",
+                               "bytes), nor in memory that was registered",
                                pointer, (void *)world->heap_base, (unsigned long long)reserved);
     *offset = distance;
     return COH_OK;

@@ -35,6 +35,21 @@ coh_status cohi_rma_locate(coh_world *world, const char *call, const void *point
 coh_status cohi_rma_check_range(coh_world *world, const char *call, int rank, uint64_t offset,
                                 uint64_t bytes);
 
+#define COHI_NO_WINDOW UINT64_MAX
+
+/* The heap offset of `bytes` at `pointer` when they lie in registered memory, else COHI_NO_WINDOW.
+ */
+static inline uint64_t cohi_rma_window_offset(coh_world *world, const void *pointer, size_t bytes)
+{
+    int count = atomic_load_explicit(&world->window_count, memory_order_acquire);
+    for (const cohi_window *window = world->windows; window < world->windows + count; window++) {
+        uint64_t inside = (uint64_t)((uintptr_t)pointer - (uintptr_t)window->base);
+        if (bytes <= window->bytes && inside <= window->bytes - bytes)
+            return window->offset + inside;
+    }
+    return COHI_NO_WINDOW;
+}
+
 /*
  * The address in this process of `bytes` at the symmetric `pointer` of `rank`, when nothing about
  * the call is special; else NULL, and the long way finds out what is.
@@ -46,7 +61,10 @@ static inline char *cohi_rma_direct(coh_world *world, const void *pointer, size_
     uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
     uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
     char *peer = world->peers[rank].heap;
-    return peer && bytes <= limit && offset <= limit - bytes ? peer + offset : NULL;
+    bool inside = bytes <= limit && offset <= limit - bytes;
+    if (COHI_UNLIKELY(!inside))
+        offset = cohi_rma_window_offset(world, pointer, bytes);
+    return peer && offset != COHI_NO_WINDOW ? peer + offset : NULL;
 }
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/control.h"
 #include "core/fault.h"
+#include "core/terms.h"
 #include "core/verdict.h"
 #include "core/wait.h"
 #include "core/world.h"
@@ -10,27 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- marks ---- */
-
-static uint64_t mark_of(uint32_t epoch, cohi_opcode op)
-{
-    return (uint64_t)epoch << 32 | (uint32_t)op;
-}
-
-static uint32_t epoch_of(uint64_t mark)
-{
-    return (uint32_t)(mark >> 32);
-}
-
-static cohi_opcode op_of(uint64_t mark)
-{
-    return (cohi_opcode)(mark & UINT32_MAX);
-}
-
 /* ---- making ---- */
 
 static void free_team(coh_team *team)
 {
+    cohi_gear *gear = atomic_load(&team->gear);
+    if (gear)
+        gear->free(gear);
     free(team->ranks);
     free(team->indices);
     free(team->meets);
@@ -61,6 +48,8 @@ static void enrol(coh_team *team, int index, int rank)
     team->slots[index] = world->peers[rank].slot;
     if (team->slots[index])
         team->meets[index] = cohi_slot_meet(team->slots[index], world->size, team->number);
+    else
+        team->mapped = false;
 }
 
 /* What an earlier team of the same number left there; its epochs are all before `start`. */
@@ -68,7 +57,10 @@ static void clear_area(coh_team *team)
 {
     team->mine = cohi_slot_meet(team->world->slot, team->world->size, team->number);
     atomic_store(&team->mine->mismatch, 0);
-    atomic_store(&team->mine->arrived, mark_of(team->start, COHI_OP_NONE));
+    atomic_store(&team->mine->ready.value, 0);
+    atomic_store(&team->mine->done.value, 0);
+    for (uint32_t post = 0; post < COHI_POSTS; post++)
+        atomic_store(&team->mine->posts[post].mark, cohi_mark(team->start, COHI_OP_NONE));
 }
 
 coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int size, uint32_t start,
@@ -80,7 +72,8 @@ coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int si
     made->world = world;
     made->number = number;
     made->size = size;
-    made->start = made->epoch = start;
+    made->start = made->epoch = made->settled = start;
+    made->mapped = true;
     for (int rank = 0; rank < world->size; rank++)
         made->indices[rank] = -1;
     for (int i = 0; i < size; i++)
@@ -133,25 +126,54 @@ static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, co
            | (uint64_t)ours << OUR_OP_AT | (uint64_t)our_rank << OUR_RANK_AT | (uint64_t)their_rank;
 }
 
-/* Whether the meeting that broke is the present one, or an earlier one. A member that is still
- * in the one before can finish it: all have come to that. */
+/* Whether what broke is the present call, or an earlier one. A member that is still behind it can
+ * go on until it comes there: all have come to what is before. */
 static bool has_broken(uint64_t word, uint32_t now)
 {
     uint32_t ahead = (uint32_t)(word >> EPOCH_AT) - now;
-    return word != 0 && (ahead & ((1u << EPOCH_BITS) - 1)) != 1;
+    ahead &= (1u << EPOCH_BITS) - 1;
+    return word != 0 && (ahead == 0 || ahead >= COHI_POSTS);
+}
+
+/* What a rank called, with its arguments where its post can be read. */
+static void describe_call(const coh_team *team, int rank, uint32_t epoch, unsigned op, char *text,
+                          size_t room)
+{
+    int index = rank < team->world->size ? team->indices[rank] : -1;
+    cohi_meet *meet = index >= 0 ? team->meets[index] : NULL;
+    uint64_t mark = meet ? atomic_load(&cohi_meet_post(meet, epoch)->mark) : 0;
+    uint32_t differs = (cohi_mark_epoch(mark) ^ epoch) & ((1u << EPOCH_BITS) - 1);
+    if (meet && !differs && cohi_mark_print(mark) & COHI_PRINT_DATA)
+        cohi_terms_describe(cohi_meet_post(meet, epoch)->terms.op,
+                            cohi_meet_post(meet, epoch)->terms.argument, text, room);
+    else
+        snprintf(text, room, "%s", cohi_opcode_name(op));
 }
 
 static coh_status report_mismatch(const coh_team *team, const char *call, uint64_t word)
 {
     enum { RANK = 0xffff, OP = 0xff };
+    int ours = (int)(word >> OUR_RANK_AT & RANK), theirs = (int)(word & RANK);
+    uint32_t epoch = (uint32_t)(word >> EPOCH_AT);
+    char our_call[128], their_call[128];
+    describe_call(team, ours, epoch, word >> OUR_OP_AT & OP, our_call, sizeof our_call);
+    describe_call(team, theirs, epoch, word >> THEIR_OP_AT & OP, their_call, sizeof their_call);
     atomic_store(&team->world->slot->alarm, 1); /* the report may be ahead of its alarm */
     return cohi_world_fail(team->world, call, COH_MISMATCH,
                            "rank %d called %s where rank %d called %s; all %s must make the same "
                            "collective calls in the same order",
-                           (int)(word & RANK), cohi_opcode_name(word >> THEIR_OP_AT & OP),
-                           (int)(word >> OUR_RANK_AT & RANK),
-                           cohi_opcode_name(word >> OUR_OP_AT & OP),
+                           theirs, their_call, ours, our_call,
                            team->number == COHI_TEAM_WORLD ? "ranks" : "members of a team");
+}
+
+/* A rank is in several teams: the sentence says which one has lost it. */
+static coh_status name_team(const coh_team *team, coh_status status)
+{
+    char sentence[COHI_SENTENCE_BYTES];
+    if (team->number < COHI_TEAM_FIRST_FREE)
+        return status;
+    snprintf(sentence, sizeof sentence, "%s", coh_last_error());
+    return cohi_fail(status, "%s; it is a member of team %d", sentence, team->number);
 }
 
 coh_status cohi_team_standing(coh_team *team, const char *call)
@@ -162,13 +184,12 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
     for (int i = 0; i < team->size; i++) {
         coh_status status = cohi_verdict_check(team->world, call, team->ranks[i]);
         if (status != COH_OK)
-            return status;
+            return name_team(team, status);
     }
     return COH_OK;
 }
 
-/* Tells all members that the team is broken: `rank` is in `theirs` where this rank is in `ours`. */
-static void break_team(coh_team *team, cohi_opcode ours, int rank, cohi_opcode theirs)
+static void tell_broken(coh_team *team, cohi_opcode ours, int rank, cohi_opcode theirs)
 {
     coh_world *world = team->world;
     static const uint32_t set = 1;
@@ -182,17 +203,124 @@ static void break_team(coh_team *team, cohi_opcode ours, int rank, cohi_opcode t
     }
 }
 
+cohi_opcode cohi_team_op(const coh_team *team, int index, uint64_t mark)
+{
+    uint32_t print = cohi_mark_print(mark);
+    cohi_meet *meet = team->meets[index];
+    if (!(print & COHI_PRINT_DATA) || !meet)
+        return (cohi_opcode)print;
+    return (cohi_opcode)cohi_meet_post(meet, cohi_mark_epoch(mark))->terms.op;
+}
+
+coh_status cohi_team_break(coh_team *team, const char *call, cohi_opcode ours, int index,
+                           uint64_t mark)
+{
+    tell_broken(team, ours, team->ranks[index], cohi_team_op(team, index, mark));
+    return cohi_team_standing(team, call);
+}
+
+coh_status cohi_team_compare(coh_team *team, const char *call, cohi_opcode op)
+{
+    uint32_t epoch = team->epoch;
+    uint64_t mine =
+        atomic_load_explicit(&cohi_meet_post(team->mine, epoch)->mark, memory_order_relaxed);
+    for (int i = 0; i < team->size; i++) {
+        if (!team->meets[i])
+            continue;
+        uint64_t mark = atomic_load_explicit(&cohi_meet_post(team->meets[i], epoch)->mark,
+                                             memory_order_acquire);
+        bool here = cohi_mark_epoch(mark) == epoch && cohi_mark_print(mark) != COHI_OP_NONE;
+        if (here && mark != mine && cohi_team_op(team, i, mark) != op)
+            return cohi_team_break(team, call, op, i, mark);
+    }
+    return COH_OK;
+}
+
+/* The epoch of the last collective that the member was seen to enter. */
+static uint32_t arrived(cohi_meet *meet)
+{
+    uint32_t last = 0;
+    for (uint32_t post = 0; post < COHI_POSTS; post++) {
+        uint64_t mark = atomic_load_explicit(&meet->posts[post].mark, memory_order_acquire);
+        if (post == 0 || (int32_t)(cohi_mark_epoch(mark) - last) > 0)
+            last = cohi_mark_epoch(mark);
+    }
+    return last;
+}
+
 int cohi_team_missing(const coh_team *team)
 {
     for (int i = 0; i < team->size; i++) {
         if (i == team->index || !team->meets[i])
             continue;
-        uint32_t there =
-            epoch_of(atomic_load_explicit(&team->meets[i]->arrived, memory_order_relaxed));
-        if ((int32_t)(there - team->epoch) < 0)
+        if ((int32_t)(arrived(team->meets[i]) - team->epoch) < 0)
             return team->ranks[i];
     }
     return -1;
+}
+
+/*
+ * A member whose call needed nothing from the others has left it before they entered. How far it
+ * may run ahead is limited: flags and records are used again after two, posts after COHI_POSTS.
+ */
+static coh_status await_entry(coh_team *team, const char *call, cohi_opcode op, int index)
+{
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, team->world, call, op, team, team->ranks[index]);
+    while (status == COH_OK && (int32_t)(arrived(team->meets[index]) - team->epoch) < 0)
+        status = cohi_wait_step(&wait);
+    cohi_wait_end(&wait);
+    return status;
+}
+
+/* Whether the member was in the same call as this rank in `epoch`, which both have entered; or the
+ * call of one of them was refused. */
+static bool agrees(const coh_team *team, int index, uint32_t epoch)
+{
+    cohi_post *mine = cohi_meet_post(team->mine, epoch);
+    uint64_t ours = atomic_load_explicit(&mine->mark, memory_order_relaxed);
+    uint64_t theirs = atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
+                                           memory_order_relaxed);
+    bool refused = cohi_mark_print(ours) == COHI_PRINT_REFUSED
+                   || cohi_mark_print(theirs) == COHI_PRINT_REFUSED;
+    bool gone = cohi_mark_epoch(theirs) != epoch; /* it is far ahead, and has compared itself */
+    return gone || theirs == ours
+           || (refused && cohi_team_op(team, index, theirs) == (cohi_opcode)mine->terms.op);
+}
+
+static coh_status settle_with(coh_team *team, const char *call, cohi_opcode op, int index)
+{
+    coh_status status = await_entry(team, call, op, index);
+    for (uint32_t epoch = team->settled + 1; epoch != team->epoch + 1 && status == COH_OK;
+         epoch++) {
+        uint64_t theirs = atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
+                                               memory_order_relaxed);
+        uint64_t ours =
+            atomic_load_explicit(&cohi_meet_post(team->mine, epoch)->mark, memory_order_relaxed);
+        if (!agrees(team, index, epoch))
+            status =
+                cohi_team_break(team, call, cohi_team_op(team, team->index, ours), index, theirs);
+    }
+    return status;
+}
+
+static coh_status settle(coh_team *team, const char *call, cohi_opcode op)
+{
+    coh_status status = COH_OK;
+    for (int i = 0; i < team->size && status == COH_OK; i++)
+        status = settle_with(team, call, op, i);
+    if (status == COH_OK)
+        team->settled = team->epoch;
+    return status;
+}
+
+/* A meeting comes after all have entered what was before; a post only after all have left the one
+ * whose place it takes. */
+static bool is_settled(const coh_team *team, cohi_opcode op)
+{
+    uint32_t ahead = team->epoch - team->settled;
+    return ahead == 0 || (ahead <= COHI_POSTS - 2 && team->mapped && cohi_terms_on_data(op));
 }
 
 /* ---- entering and leaving ---- */
@@ -206,7 +334,7 @@ static void publish(const coh_team *team, cohi_opcode op)
     atomic_store_explicit(&slot->op, op, memory_order_relaxed);
 }
 
-static coh_status refuse_driven(const coh_world *world, const char *call)
+coh_status cohi_team_refuse_driven(const coh_world *world, const char *call)
 {
     return cohi_world_fail(world, call, COH_UNSUPPORTED,
                            "this world is driven in turn with the %d others of its process by a "
@@ -221,25 +349,60 @@ static coh_status refuse_busy(coh_team *team, const char *call)
                            cohi_opcode_name(atomic_load(&team->world->slot->op)));
 }
 
+_Thread_local bool cohi_team_worker;
+
+static bool is_drained(const coh_team *team)
+{
+    return atomic_load_explicit(&((coh_team *)team)->queued, memory_order_acquire) == 0;
+}
+
+coh_status cohi_team_drain(coh_team *team, const char *call, cohi_opcode op)
+{
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, team->world, call, op, NULL, -1);
+    while (!is_drained(team) && status == COH_OK)
+        status = cohi_wait_step(&wait);
+    cohi_wait_end(&wait);
+    return status;
+}
+
+coh_status cohi_team_drain_all(coh_world *world, const char *call, cohi_opcode op)
+{
+    coh_status status = COH_OK;
+    for (coh_team *team = world->teams; team; team = team->next) {
+        coh_status drained = cohi_team_drain(team, call, op);
+        status = status == COH_OK ? drained : status;
+    }
+    return status;
+}
+
 coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op)
 {
     coh_world *world = team->world;
+    if (COHI_UNLIKELY(!is_drained(team)) && !cohi_team_worker) {
+        coh_status status = cohi_team_drain(team, call, op);
+        if (status != COH_OK)
+            return status;
+    }
     if (COHI_UNLIKELY(atomic_exchange_explicit(&team->busy, 1, memory_order_acquire)))
         return refuse_busy(team, call);
     team->now = team->epoch + 1;
     publish(team, op);
-    if (cohi_world_plain(world))
+    if (COHI_LIKELY(cohi_world_plain(world) && is_settled(team, op)))
         return COH_OK;
     coh_status status = cohi_fault_strike(world->fault, op);
     if (status == COH_OK)
         status = cohi_team_standing(team, call);
+    if (status == COH_OK && !is_settled(team, op))
+        status = settle(team, call, op);
     return status == COH_OK ? status : cohi_team_leave(team, status);
 }
 
 coh_status cohi_team_assemble(coh_team *team, const char *call, cohi_opcode op)
 {
     if (COHI_UNLIKELY(team->world->driven && team->size > 1))
-        return refuse_driven(team->world, call);
+        return cohi_team_refuse_driven(team->world, call);
     return cohi_team_enter(team, call, op);
 }
 
@@ -270,7 +433,7 @@ static coh_status tell(coh_team *team, int index, size_t parity, size_t round, u
 static bool has_come(const cohi_flag *flag, uint32_t epoch)
 {
     uint64_t mark = atomic_load_explicit(&((cohi_flag *)flag)->mark, memory_order_acquire);
-    return epoch_of(mark) == epoch && op_of(mark) != COHI_OP_NONE;
+    return cohi_mark_epoch(mark) == epoch && cohi_mark_print(mark) != COHI_OP_NONE;
 }
 
 static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op, int from,
@@ -285,8 +448,11 @@ static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op
     coh_status status = COH_OK;
     cohi_wait wait;
     cohi_wait_begin(&wait, world, call, op, team, from);
-    while (!has_come(flag, team->epoch) && status == COH_OK)
+    while (!has_come(flag, team->epoch) && status == COH_OK) {
         status = cohi_wait_step(&wait);
+        if (status == COH_OK && wait.asleep)
+            status = cohi_team_compare(team, call, op);
+    }
     cohi_wait_end(&wait);
     return status;
 }
@@ -296,8 +462,8 @@ coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
     uint32_t epoch = ++team->epoch;
     team->now = epoch;
     size_t parity = epoch & 1, round = 0;
-    uint64_t mark = mark_of(epoch, op);
-    atomic_store_explicit(&team->mine->arrived, mark, memory_order_relaxed);
+    uint64_t mark = cohi_mark(epoch, op);
+    atomic_store_explicit(&cohi_meet_post(team->mine, epoch)->mark, mark, memory_order_release);
     for (int distance = 1; distance < team->size; distance *= 2, round++) {
         int to = (team->index + distance) % team->size;
         int from = (team->index - distance + team->size) % team->size;
@@ -310,10 +476,9 @@ coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
         if (COHI_UNLIKELY(status != COH_OK))
             return status;
         uint64_t came = atomic_load_explicit(&flag->mark, memory_order_relaxed);
-        if (COHI_UNLIKELY(came != mark)) {
-            break_team(team, op, team->ranks[from], op_of(came));
-            return cohi_team_standing(team, call);
-        }
+        if (COHI_UNLIKELY(came != mark))
+            return cohi_team_break(team, call, op, from, came);
     }
+    team->settled = epoch;
     return COH_OK;
 }

@@ -21,19 +21,28 @@ struct coh_team {
     coh_world *world;
     int number; /* COHI_TEAM_WORLD, COHI_TEAM_HOST, or one that was free on all members */
     int size;
-    int index;       /* this rank's */
-    int *ranks;      /* [size]: the members' ranks in the world */
-    int *indices;    /* [world's size]: a rank's index here, or -1 */
-    bool open;       /* false: destroyed, kept as a tombstone */
-    uint32_t epoch;  /* of the last meeting; touched only by who holds `busy` */
-    uint32_t now;    /* of the meeting that the present call is in, or about to be in */
-    uint32_t start;  /* the epoch before the first */
-    atomic_int busy; /* a thread is in a collective of this team */
+    int index;         /* this rank's */
+    int *ranks;        /* [size]: the members' ranks in the world */
+    int *indices;      /* [world's size]: a rank's index here, or -1 */
+    bool open;         /* false: destroyed, kept as a tombstone */
+    uint32_t epoch;    /* of the last meeting; touched only by who holds `busy` */
+    uint32_t now;      /* of the meeting that the present call is in, or about to be in */
+    uint32_t start;    /* the epoch before the first */
+    uint32_t settled;  /* the last epoch that all members are known to have entered */
+    atomic_int busy;   /* a thread is in a collective of this team */
+    atomic_int queued; /* started collectives that are not done; they come before later calls */
     cohi_meet *mine;
-    cohi_meet **meets; /* [size], NULL where the member is not mapped */
-    cohi_slot **slots; /* [size], likewise */
-    coh_team *next;    /* of the world's teams, tombstones too */
+    cohi_meet **meets;                /* [size], NULL where the member is not mapped */
+    cohi_slot **slots;                /* [size], likewise */
+    bool mapped;                      /* all members are */
+    _Atomic(struct cohi_gear *) gear; /* what collectives on data keep here; see coll/gear.h */
+    coh_team *next;                   /* of the world's teams, tombstones too */
 };
+
+/* What follows is freed with the team: whatever it is, its first member says how. */
+typedef struct cohi_gear {
+    void (*free)(struct cohi_gear *gear);
+} cohi_gear;
 
 enum { COHI_TEAM_WORLD = 0, COHI_TEAM_HOST = 1, COHI_TEAM_FIRST_FREE = 2 };
 
@@ -42,6 +51,28 @@ enum { COHI_TEAM_WORLD = 0, COHI_TEAM_HOST = 1, COHI_TEAM_FIRST_FREE = 2 };
  * the wrap, and no code can come to depend on their order.
  */
 #define COHI_EPOCH_START (UINT32_MAX - 15)
+
+/*
+ * A mark is what a member posts: the epoch, and a fingerprint of the call. That of a collective on
+ * data has the high bit and stands for its arguments too; of others it is the operation.
+ */
+#define COHI_PRINT_DATA    UINT32_C(0x80000000)
+#define COHI_PRINT_REFUSED UINT32_MAX /* the member's call was refused; its terms say why */
+
+static inline uint64_t cohi_mark(uint32_t epoch, uint32_t print)
+{
+    return (uint64_t)epoch << 32 | print;
+}
+
+static inline uint32_t cohi_mark_epoch(uint64_t mark)
+{
+    return (uint32_t)(mark >> 32);
+}
+
+static inline uint32_t cohi_mark_print(uint64_t mark)
+{
+    return (uint32_t)mark;
+}
 
 /* The number a user sees: 1 for the first collective. */
 static inline uint64_t cohi_team_sequence(const coh_team *team, uint32_t epoch)
@@ -69,8 +100,30 @@ coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op);
 coh_status cohi_team_assemble(coh_team *team, const char *call, cohi_opcode op);
 coh_status cohi_team_leave(coh_team *team, coh_status status);
 
+/* Set in the threads that carry out started collectives; they do not wait for what is queued. */
+extern _Thread_local bool cohi_team_worker;
+
+/* Waits until the collectives that were started on the team, or on any team, are done. */
+coh_status cohi_team_drain(coh_team *team, const char *call, cohi_opcode op);
+coh_status cohi_team_drain_all(coh_world *world, const char *call, cohi_opcode op);
+
+/* The error for ranks that a single thread drives. */
+coh_status cohi_team_refuse_driven(const coh_world *world, const char *call);
+
 /* Waits until all members are in this same call. Between enter and leave. */
 coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op);
+
+/* The operation that a member posted with `mark`. */
+cohi_opcode cohi_team_op(const coh_team *team, int index, uint64_t mark);
+
+/* Tells all members that the team is broken: member `index`, whose mark is given, is in another
+ * call than this rank, which is in `ours`. The error to return. */
+coh_status cohi_team_break(coh_team *team, const char *call, cohi_opcode ours, int index,
+                           uint64_t mark);
+
+/* Whether a member was seen in another call than this rank, which breaks the team: for waits that
+ * take long. COH_OK when not. */
+coh_status cohi_team_compare(coh_team *team, const char *call, cohi_opcode op);
 
 /* The error that stands against the team, if one does: a lost or stalled member, a mismatch. */
 coh_status cohi_team_standing(coh_team *team, const char *call);

@@ -56,6 +56,13 @@ static int first_suspect(const cohi_wait *wait)
     return missing >= 0 ? missing : wait->rank;
 }
 
+/* A message or a word may come from any rank; everything else is owed by those that take part. */
+static bool is_for_anybody(const cohi_wait *wait)
+{
+    return !wait->team && wait->rank < 0
+           && (wait->op == COHI_OP_RECEIVE || wait->op == COHI_OP_WAIT);
+}
+
 /* From the rank that we wait for to the one that it waits for, and so on: the last one is to blame.
  * A circle ends where it began, or at this rank's own neighbour. */
 static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
@@ -74,13 +81,15 @@ static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
     return rank;
 }
 
-/* How long the suspect has been in the same place, in this rank's own time. */
+/* How long the suspect has been in the same place, in this rank's own time. Who waits for anybody
+ * is not to blame, and nobody can tell who is. */
 static void observe(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
     cohi_suspect *suspect = &wait->suspect;
     uint64_t passed = wait->waited_ns - wait->unchanged_from_ns;
     wait->unchanged_from_ns = wait->waited_ns;
-    bool held = sight->stopped || sight->op != COHI_OP_NONE;
+    bool held =
+        sight->stopped || (sight->op != COHI_OP_NONE && sight->waits_for != COHI_WAITS_FOR_ANYBODY);
     bool same = suspect->rank == rank && suspect->op == sight->op && suspect->beat == sight->beat
                 && suspect->sequence == sight->sequence;
     suspect->unchanged_ns = held && same ? suspect->unchanged_ns + passed : 0;
@@ -160,6 +169,9 @@ static coh_status examine(cohi_wait *wait)
 {
     wait->examine_at_ns = wait->waited_ns + EXAMINE_NS;
     int rank = first_suspect(wait);
+    if (rank < 0 && is_for_anybody(wait))
+        atomic_store_explicit(&wait->world->slot->waits_for, COHI_WAITS_FOR_ANYBODY,
+                              memory_order_relaxed);
     if (rank < 0 || rank == wait->world->rank)
         return blame_nobody(wait);
     atomic_store_explicit(&wait->world->slot->waits_for, rank, memory_order_relaxed);

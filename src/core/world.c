@@ -5,6 +5,7 @@
 #include "core/crew.h"
 #include "core/heap.h"
 #include "core/mailbox.h"
+#include "core/register.h"
 #include "core/verdict.h"
 #include "core/watch.h"
 
@@ -160,16 +161,22 @@ static void before_fork(void)
 {
     cohi_watch_hold();
     pthread_mutex_lock(&registry_lock);
+    for (coh_world *world = open_worlds; world; world = world->next)
+        cohi_register_before_fork(world);
 }
 
 static void after_fork_in_parent(void)
 {
+    for (coh_world *world = open_worlds; world; world = world->next)
+        cohi_register_in_parent(world);
     pthread_mutex_unlock(&registry_lock);
     cohi_watch_release();
 }
 
 static void after_fork_in_child(void)
 {
+    for (coh_world *world = open_worlds; world; world = world->next)
+        cohi_register_in_child(world); /* first: this very list may lie in registered memory */
     for (coh_world *world = open_worlds; world; world = world->next)
         atomic_fetch_or(&world->state, COHI_WORLD_FORKED);
     forget_binding();
@@ -262,6 +269,7 @@ void cohi_world_dissolve(coh_world *world)
     cohi_watch_remove(world);
     for (int i = 0; i < world->size; i++)
         cohi_os_close(world->peers[i].pidfd);
+    cohi_register_close(world);
     cohi_heap_close(world);
     cohi_team_close_all(world);
     cohi_context_close_all(world);

@@ -38,6 +38,16 @@ typedef struct cohi_peer {
     uint64_t unused; /* makes 32 bytes, so that the index on the way of every put is a shift */
 } cohi_peer;
 
+/* Memory of this process that is a view of part of its heap (core/register.h). */
+typedef struct cohi_window {
+    char *base;
+    uint64_t bytes;
+    uint64_t offset; /* in the heap */
+    void *spare;     /* during a fork: the copy that the child gets */
+} cohi_window;
+
+enum { COHI_WINDOWS_MAX = 8 };
+
 /* How a peer's slot is read when it is not mapped: one get at a time, looked at when it is done. */
 typedef struct cohi_inspection {
     cohi_op op;
@@ -57,6 +67,10 @@ struct coh_world {
     char *heap_base;
     _Atomic uint64_t heap_limit; /* bytes that put and get may touch */
 
+    /* Read where an address is not in the heap. */
+    atomic_int window_count;
+    cohi_window windows[COHI_WINDOWS_MAX];
+
     /* Fixed at init. */
     const cohi_engine *engine;
     cohi_endpoint *endpoint;
@@ -67,6 +81,7 @@ struct coh_world {
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
+    _Alignas(8) unsigned char tuning[COHI_TUNING_BYTES]; /* rank 0's; see core/tuning.h */
 
     cohi_board *board;
     cohi_group *group;      /* processes, else NULL */
@@ -93,6 +108,15 @@ struct coh_world {
 /* The world that the calling thread is bound to, if any. Initial-exec: it is read by every put. */
 extern _Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initial-exec")));
 
+/* Whether the thread may use a thread-rank's world: it is its own, or a helper that is bound to
+ * none. The first to call, which makes it its own, takes the long way. */
+static inline bool cohi_world_admits(const coh_world *world)
+{
+    return COHI_LIKELY(!world->bound || cohi_bound_world == world)
+           || (!cohi_bound_world
+               && atomic_load_explicit(&world->slot->thread, memory_order_relaxed) != 0);
+}
+
 /* Whether the call may take the short way: the world is open, the thread may use it, nobody is
  * lost. */
 static inline bool cohi_world_plain(const coh_world *world)
@@ -100,7 +124,7 @@ static inline bool cohi_world_plain(const coh_world *world)
     return COHI_LIKELY(
         world && atomic_load_explicit(&((coh_world *)world)->state, memory_order_relaxed) == 0
         && atomic_load_explicit(&world->slot->alarm, memory_order_relaxed) == 0
-        && (!world->bound || cohi_bound_world == world));
+        && cohi_world_admits(world));
 }
 
 /*

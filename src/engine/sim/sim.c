@@ -3,12 +3,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "memory/host_region.h"
 #include "engine/sim/fabric.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 /* A sleeper looks again at least this often, whatever it was told: not all that core waits for
  * comes through the fabric. */
@@ -71,7 +70,7 @@ static coh_status sim_segment_add(cohi_endpoint *endpoint, const cohi_segment_sp
                          (int)spec->kind);
     void *memory = spec->existing;
     if (!memory) {
-        int error = cohi_os_map_private(spec->bytes, HUGE_PAGE_BYTES, &memory);
+        int error = cohi_os_map_private(spec->bytes, COHI_REGION_ALIGNMENT, &memory);
         if (error)
             return cohi_fail_os(error, "rank %d: cannot reserve %llu bytes for segment %d",
                                 endpoint->rank, (unsigned long long)spec->bytes, spec->id);

@@ -1,0 +1,282 @@
+#include "coll/assemble.h"
+
+#include "core/agree.h"
+#include "core/control.h"
+#include "core/mailbox.h"
+#include "core/terms.h"
+#include "core/verdict.h"
+#include "core/wait.h"
+
+#include <string.h>
+
+static const cohi_opcode kind_ops[] = {
+#define ROW(constant, name, op, reduces, rooted) [constant] = op,
+    COHI_KIND_TABLE(ROW)
+#undef ROW
+};
+
+cohi_opcode cohi_kind_op(const cohi_call *call)
+{
+    return call->exclusive ? COHI_OP_SCAN_EXCLUSIVE : kind_ops[call->kind];
+}
+
+void cohi_call_beat(cohi_call *call)
+{
+    atomic_fetch_add_explicit(&call->team->world->slot->beat, 1, memory_order_relaxed);
+}
+
+/* ---- what members compare ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_counts(const cohi_call *call, const cohi_blocks *blocks, uint64_t hash)
+{
+    for (int i = 0; blocks->counts && i < call->team->size; i++)
+        hash = mix(hash, blocks->counts[i] + 1);
+    return blocks->stride > 1 ? mix(hash, blocks->stride) : hash;
+}
+
+/* The counts of all_to_all are each member's own; pairs compare theirs. */
+static uint64_t hash_cut(const cohi_call *call)
+{
+    if (call->kind == COHI_ALL_TO_ALL && call->from.counts)
+        return 1;
+    return hash_counts(call, &call->to, hash_counts(call, &call->from, 0));
+}
+
+/* Of variable blocks, all of them. */
+static size_t count_of_call(const cohi_call *call)
+{
+    size_t count = 0;
+    for (int i = 0; call->from.counts && i < call->team->size; i++)
+        count += call->from.counts[i];
+    return call->variable && call->kind != COHI_ALL_TO_ALL ? count : call->count;
+}
+
+static cohi_terms terms_of(const cohi_call *call, coh_status refused)
+{
+    cohi_terms terms = {.op = cohi_kind_op(call), .status = (int32_t)refused};
+    cohi_data_terms data = {.dtype = call->dtype,
+                            .reduce = call->reduce,
+                            .root = call->root,
+                            .count = count_of_call(call),
+                            .cut = hash_cut(call)};
+    if (call->algorithm)
+        data.algorithm = cohi_algorithm_number(call->algorithm);
+    cohi_terms_pack(&data, terms.argument);
+    return terms;
+}
+
+static uint32_t print_of(const cohi_terms *terms)
+{
+    uint64_t hash = mix(terms->op, terms->argument[0]);
+    hash = mix(mix(hash, terms->argument[1]), terms->argument[2]);
+    uint32_t print = (uint32_t)(hash >> 32) | COHI_PRINT_DATA;
+    return print == COHI_PRINT_REFUSED ? print - 1 : print;
+}
+
+void cohi_call_sign(cohi_call *call)
+{
+    call->terms = terms_of(call, COH_OK);
+    call->print = print_of(&call->terms);
+}
+
+/* ---- posts ---- */
+
+static void wake_all(const coh_team *team)
+{
+    for (int i = 0; i < team->size; i++)
+        cohi_control_wake(team->slots[i]);
+}
+
+static void set_tag(cohi_call *call)
+{
+    call->tag = COHI_TAG_INTERNAL | (call->team->epoch & COH_TAG_MAX);
+}
+
+static cohi_post *my_post(const coh_team *team)
+{
+    return cohi_meet_post(team->mine, team->epoch);
+}
+
+static void post(cohi_call *call, const cohi_terms *terms, uint32_t print)
+{
+    coh_team *team = call->team;
+    cohi_post *mine = my_post(team);
+    mine->terms = *terms;
+    atomic_store_explicit(&mine->mark, cohi_mark(team->epoch, print), memory_order_release);
+    wake_all(team);
+}
+
+void cohi_post_enter(cohi_call *call, const void *data, size_t bytes)
+{
+    coh_team *team = call->team;
+    team->now = ++team->epoch;
+    set_tag(call);
+    if (bytes > 0)
+        memcpy(my_post(team)->data, data, bytes);
+    post(call, &call->terms, call->print);
+}
+
+void cohi_post_refusal(cohi_call *call, coh_status status)
+{
+    coh_team *team = call->team;
+    cohi_terms terms = terms_of(call, status);
+    team->now = ++team->epoch;
+    post(call, &terms, COHI_PRINT_REFUSED);
+}
+
+const void *cohi_post_data(const cohi_call *call, int index)
+{
+    return cohi_meet_post(call->team->meets[index], call->team->epoch)->data;
+}
+
+/* Its mark differs from this member's: it refused, or is in another call. */
+static __attribute__((noinline)) coh_status explain(cohi_call *call, int index, uint64_t mark)
+{
+    coh_team *team = call->team;
+    const cohi_terms *terms = &cohi_meet_post(team->meets[index], team->epoch)->terms;
+    if (cohi_mark_print(mark) != COHI_PRINT_REFUSED || terms->op != cohi_kind_op(call))
+        return cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
+    char what[128];
+    cohi_terms_describe(terms->op, terms->argument, what, sizeof what);
+    return cohi_world_fail(team->world, call->name, (coh_status)terms->status,
+                           "rank %d was refused in %s: %s", team->ranks[index], what,
+                           coh_status_text((coh_status)terms->status));
+}
+
+static bool has_entered(const cohi_post *theirs, uint32_t epoch, uint64_t *mark)
+{
+    *mark = atomic_load_explicit(&((cohi_post *)theirs)->mark, memory_order_acquire);
+    return cohi_mark_epoch(*mark) == epoch && cohi_mark_print(*mark) != COHI_OP_NONE;
+}
+
+static __attribute__((noinline)) coh_status wait_for_entry(cohi_call *call, int index,
+                                                           uint64_t *mark)
+{
+    coh_team *team = call->team;
+    const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), team, team->ranks[index]);
+    while (!has_entered(theirs, team->epoch, mark) && status == COH_OK) {
+        status = cohi_wait_step(&wait);
+        if (status == COH_OK && wait.asleep)
+            status = cohi_team_compare(team, call->name, cohi_kind_op(call));
+    }
+    cohi_wait_end(&wait);
+    return status;
+}
+
+coh_status cohi_post_await(cohi_call *call, int index)
+{
+    coh_team *team = call->team;
+    const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
+    uint64_t mark;
+    unsigned looks = team->world->spins;
+    while (!has_entered(theirs, team->epoch, &mark) && looks > 0) {
+        cohi_cpu_relax();
+        looks--;
+    }
+    if (COHI_UNLIKELY(looks == 0)) {
+        coh_status status = wait_for_entry(call, index, &mark);
+        if (status != COH_OK)
+            return status;
+    }
+    uint64_t mine = atomic_load_explicit(&my_post(team)->mark, memory_order_relaxed);
+    return COHI_LIKELY(mark == mine) ? COH_OK : explain(call, index, mark);
+}
+
+coh_status cohi_post_await_all(cohi_call *call)
+{
+    coh_team *team = call->team;
+    for (int i = 0; i < team->size; i++) {
+        coh_status status = cohi_post_await(call, i);
+        if (COHI_UNLIKELY(status != COH_OK))
+            return status;
+    }
+    team->settled = team->epoch;
+    return COH_OK;
+}
+
+/* ---- counts ---- */
+
+static _Atomic uint64_t *count_of(const coh_team *team, int index, cohi_counter counter)
+{
+    cohi_meet *meet = team->meets[index];
+    return counter == COHI_READY ? &meet->ready.value : &meet->done.value;
+}
+
+void cohi_count_up(cohi_call *call, cohi_counter counter)
+{
+    coh_team *team = call->team;
+    uint64_t count = ++cohi_team_gear(team)->counts[counter];
+    atomic_store_explicit(count_of(team, team->index, counter), count, memory_order_release);
+    wake_all(team);
+}
+
+static bool has_counted(_Atomic uint64_t *count, uint64_t wanted)
+{
+    return (int64_t)(atomic_load_explicit(count, memory_order_acquire) - wanted) >= 0;
+}
+
+coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, uint64_t behind)
+{
+    coh_team *team = call->team;
+    _Atomic uint64_t *count = count_of(team, index, counter);
+    uint64_t wanted = cohi_team_gear(team)->counts[counter] - behind;
+    for (unsigned looks = team->world->spins; looks > 0; looks--) {
+        if (has_counted(count, wanted))
+            return COH_OK;
+        cohi_cpu_relax();
+    }
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), team, team->ranks[index]);
+    while (!has_counted(count, wanted) && status == COH_OK)
+        status = cohi_wait_step(&wait);
+    cohi_wait_end(&wait);
+    return status;
+}
+
+coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t behind)
+{
+    coh_status status = COH_OK;
+    for (int i = 0; i < call->team->size && status == COH_OK; i++)
+        status = cohi_count_await(call, counter, i, behind);
+    return status;
+}
+
+cohi_staging *cohi_call_staging(const cohi_call *call, int index)
+{
+    const coh_team *team = call->team;
+    return cohi_slot_staging(team->slots[index], team->world->size, team->number);
+}
+
+/* ---- on any engine ---- */
+
+static coh_status agree(cohi_call *call, coh_status refused)
+{
+    cohi_terms terms = terms_of(call, refused);
+    cohi_record record = {.op = terms.op, .status = terms.status};
+    memcpy(record.argument, terms.argument, sizeof record.argument);
+    coh_status status = cohi_agree(call->team, call->name, &record);
+    set_tag(call);
+    return status;
+}
+
+coh_status cohi_assemble(cohi_call *call, coh_status refused)
+{
+    if (!call->team->mapped)
+        return agree(call, refused);
+    if (refused != COH_OK) {
+        cohi_post_refusal(call, refused);
+        return refused;
+    }
+    cohi_post_enter(call, NULL, 0);
+    return cohi_post_await_all(call);
+}

@@ -1,0 +1,58 @@
+/*
+ * assemble.h - how the members of a team come together for one collective on data.
+ *
+ * Members that are mapped read each other's posts (bootstrap/board.h): entering is one store, and
+ * each waits only for those whose contribution it needs. Others agree first (core/agree.h). Either
+ * way nothing is taken from a member before it is known to be in the same call.
+ */
+#ifndef COHI_COLL_ASSEMBLE_H
+#define COHI_COLL_ASSEMBLE_H
+
+#include "coll/call.h"
+#include "coll/gear.h"
+
+/* The operation that is published while the call runs. */
+cohi_opcode cohi_kind_op(const cohi_call *call);
+
+/* Shows who watches that a call which takes long goes on. */
+void cohi_call_beat(cohi_call *call);
+
+/* Sets the call's terms and fingerprint. */
+void cohi_call_sign(cohi_call *call);
+
+/* All wait for all; on any engine. `refused` is what this member's own call was refused with, which
+ * the others then get as well. Between cohi_team_enter and leave. */
+coh_status cohi_assemble(cohi_call *call, coh_status refused);
+
+/* ---- mapped members ---- */
+
+/* Enters, with up to COHI_POST_BYTES for the others to read. */
+void cohi_post_enter(cohi_call *call, const void *data, size_t bytes);
+
+/* Enters with a refusal, and waits for nobody. */
+void cohi_post_refusal(cohi_call *call, coh_status status);
+
+/* Waits until member `index` has entered, and compares. */
+coh_status cohi_post_await(cohi_call *call, int index);
+coh_status cohi_post_await_all(cohi_call *call);
+
+/* What the member posted. After cohi_post_await, until this member enters its next but one. */
+const void *cohi_post_data(const cohi_call *call, int index);
+
+/* ---- parts ---- */
+
+/* Which of a member's counts; both start at 0 with the team. */
+typedef enum cohi_counter { COHI_READY, COHI_DONE } cohi_counter;
+
+/* Adds one to this member's own, after which the others may see what was stored before. */
+void cohi_count_up(cohi_call *call, cohi_counter counter);
+
+/* Waits until the member's (or all members') count is as high as this member's own is now, less
+ * `behind`. */
+coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, uint64_t behind);
+coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t behind);
+
+/* Where member `index` stages what is not in a heap. */
+cohi_staging *cohi_call_staging(const cohi_call *call, int index);
+
+#endif

@@ -1,0 +1,256 @@
+#include "coll/check.h"
+
+#include "memory/reduce.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct kind_row {
+    bool reduces;
+    bool rooted;
+} kind_rows[] = {
+#define ROW(constant, name, op, reduces, rooted) [constant] = {reduces, rooted},
+    COHI_KIND_TABLE(ROW)
+#undef ROW
+};
+
+static __attribute__((format(printf, 2, 3))) coh_status refuse(const cohi_call *call,
+                                                               const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return cohi_world_fail(call->team->world, call->name, COH_INVALID_ARGUMENT, "%s", text);
+}
+
+/* ---- type, operation, root ---- */
+
+static coh_status check_type(cohi_call *call)
+{
+    call->element = coh_dtype_size(call->dtype);
+    if (call->element == 0)
+        return refuse(call, "%d is no element type", (int)call->dtype);
+    if (!kind_rows[call->kind].reduces)
+        return COH_OK;
+    const char *op = coh_reduce_op_name(call->reduce);
+    if (!op)
+        return refuse(call, "%d is no reduction", (int)call->reduce);
+    if (!cohi_reduce_has(call->dtype, call->reduce))
+        return refuse(call, "there is no %s of %s", op, coh_dtype_name(call->dtype));
+    if (call->kind == COHI_SCAN && call->reduce == COH_MEAN)
+        return refuse(call, "scans have no mean");
+    return COH_OK;
+}
+
+static coh_status check_root(const cohi_call *call)
+{
+    int size = call->team->size;
+    if (!kind_rows[call->kind].rooted || (call->root >= 0 && call->root < size))
+        return COH_OK;
+    return cohi_world_fail(call->team->world, call->name, COH_UNKNOWN_RANK,
+                           "there is no member %d to be the root; this team has %d (0 to %d)",
+                           call->root, size, size - 1);
+}
+
+/* ---- how buffers are cut ---- */
+
+static coh_status refuse_length(const cohi_call *call, size_t count)
+{
+    return refuse(call, "%zu elements of %s for each of %d members are more bytes than there are",
+                  count, coh_dtype_name(call->dtype), call->team->size);
+}
+
+/* The elements from the first to the last of any block. */
+static coh_status span_of(cohi_call *call, cohi_blocks *blocks, size_t *firsts, size_t *span)
+{
+    size_t next = 0, end = 0;
+    for (int i = 0; i < call->team->size; i++) {
+        size_t count = blocks->counts[i];
+        size_t first = blocks->firsts ? blocks->firsts[i] : next;
+        if (__builtin_add_overflow(first, count, &next) || next > PTRDIFF_MAX / call->element)
+            return refuse_length(call, count);
+        if (!blocks->firsts)
+            firsts[i] = first;
+        if (count > 0 && next > end)
+            end = next;
+    }
+    if (!blocks->firsts)
+        blocks->firsts = firsts;
+    *span = end;
+    return COH_OK;
+}
+
+static coh_status variable_span(cohi_call *call, cohi_blocks *blocks, const char *what, int side,
+                                size_t *span)
+{
+    if (!blocks->counts)
+        return refuse(call, "the counts of the %s are NULL", what);
+    return span_of(call, blocks, cohi_team_gear(call->team)->firsts[side], span);
+}
+
+static coh_status uniform_span(const cohi_call *call, const cohi_blocks *blocks, const char *what,
+                               size_t *span)
+{
+    size_t elements;
+    if (blocks->stride == 0)
+        return refuse(call, "the stride of the %s is 0", what);
+    if (__builtin_mul_overflow(call->count, (size_t)call->team->size, &elements)
+        || __builtin_mul_overflow(elements, blocks->stride, span))
+        return refuse_length(call, call->count);
+    if (elements > 0)
+        *span -= blocks->stride - 1;
+    return COH_OK;
+}
+
+static coh_status check_span(cohi_call *call, cohi_blocks *blocks, const char *what, int side,
+                             size_t *span)
+{
+    return call->variable ? variable_span(call, blocks, what, side, span)
+                          : uniform_span(call, blocks, what, span);
+}
+
+/* What each kind's buffers hold, as elements: `from` and `to` are the spans of all blocks. */
+static void spans(const cohi_call *call, size_t from, size_t to, size_t *source, size_t *target)
+{
+    int index = call->team->index;
+    bool root = index == call->root;
+    *source = *target = call->count;
+    switch (call->kind) {
+    case COHI_REDUCE:
+        *target = root ? call->count : 0;
+        break;
+    case COHI_REDUCE_SCATTER:
+        *source = from;
+        *target = cohi_block_count(&call->from, index);
+        break;
+    case COHI_ALL_GATHER:
+        *source = cohi_block_count(&call->to, index);
+        *target = to;
+        break;
+    case COHI_GATHER:
+        *target = root ? to : 0;
+        break;
+    case COHI_SCATTER:
+        *source = root ? from : 0;
+        break;
+    case COHI_BROADCAST:
+        *source = root ? call->count : 0;
+        break;
+    case COHI_ALL_TO_ALL:
+        *source = from;
+        *target = to;
+        break;
+    default:
+        break;
+    }
+}
+
+static coh_status check_lengths(cohi_call *call)
+{
+    size_t from = 0, to = 0, source, target;
+    coh_status status = check_span(call, &call->from, "source", 0, &from);
+    if (status == COH_OK)
+        status = check_span(call, &call->to, "target", 1, &to);
+    if (status != COH_OK)
+        return status;
+    spans(call, from, to, &source, &target);
+    if (__builtin_mul_overflow(source, call->element, &call->source_bytes)
+        || __builtin_mul_overflow(target, call->element, &call->target_bytes)
+        || call->source_bytes > PTRDIFF_MAX || call->target_bytes > PTRDIFF_MAX)
+        return refuse_length(call, call->count);
+    return COH_OK;
+}
+
+/* ---- buffers ---- */
+
+static coh_status check_pointers(const cohi_call *call)
+{
+    if (!call->source && call->source_bytes > 0)
+        return refuse(call, "source is NULL, for %zu bytes", call->source_bytes);
+    if (!call->target && call->target_bytes > 0)
+        return refuse(call, "target is NULL, for %zu bytes", call->target_bytes);
+    return COH_OK;
+}
+
+/* Whether source and target are where a call in place has them. */
+static bool in_place(const cohi_call *call)
+{
+    int index = call->team->index;
+    switch (call->kind) {
+    case COHI_REDUCE_SCATTER:
+    case COHI_SCATTER:
+        return call->target == call->source + cohi_block_at(call, &call->from, index);
+    case COHI_ALL_GATHER:
+    case COHI_GATHER:
+        return call->source == call->target + cohi_block_at(call, &call->to, index);
+    case COHI_ALL_TO_ALL:
+        return call->target == call->source && !call->apart;
+    default:
+        return call->target == call->source;
+    }
+}
+
+static coh_status check_overlap(const cohi_call *call)
+{
+    uintptr_t source = (uintptr_t)call->source, target = (uintptr_t)call->target;
+    bool apart = call->source_bytes == 0 || call->target_bytes == 0
+                 || (source < target ? target - source >= call->source_bytes
+                                     : source - target >= call->target_bytes);
+    if (apart || in_place(call))
+        return COH_OK;
+    return refuse(
+        call,
+        "source (%zu bytes at %p) and target (%zu bytes at %p) overlap in part; they must "
+        "be apart, or as a call in place has them",
+        call->source_bytes, (const void *)call->source, call->target_bytes, (void *)call->target);
+}
+
+/* ---- what the choice goes by ---- */
+
+static size_t longest_count(const cohi_call *call, const cohi_blocks *blocks)
+{
+    size_t most = 0;
+    for (int i = 0; i < call->team->size; i++) {
+        size_t count = cohi_block_count(blocks, i);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* The counts of a variable all_to_all are each member's own, so that nothing can go by them. */
+static size_t contributed(const cohi_call *call)
+{
+    enum { UNKNOWN = 1 << 20 };
+    switch (call->kind) {
+    case COHI_ALL_GATHER:
+        return (call->variable ? longest_count(call, &call->to) : call->count) * call->element;
+    case COHI_REDUCE_SCATTER:
+        return call->source_bytes;
+    case COHI_ALL_TO_ALL:
+        return call->variable ? UNKNOWN : call->count * call->element * (size_t)call->team->size;
+    default:
+        return call->count * call->element;
+    }
+}
+
+coh_status cohi_check_buffers(const cohi_call *call)
+{
+    coh_status status = check_pointers(call);
+    return status == COH_OK ? check_overlap(call) : status;
+}
+
+coh_status cohi_check(cohi_call *call)
+{
+    coh_status status = check_type(call);
+    if (status == COH_OK)
+        status = check_root(call);
+    if (status == COH_OK)
+        status = check_lengths(call);
+    if (status == COH_OK)
+        status = cohi_check_buffers(call);
+    if (status == COH_OK)
+        call->bytes = contributed(call);
+    return status;
+}

@@ -1,0 +1,48 @@
+/*
+ * gear.h - what collectives on data keep with a team: counts, pointers that would else be on the
+ * stack, the choices made so far, and the worker of started calls. Made at the first one; used by
+ * who is in a collective of the team, one thread at a time.
+ */
+#ifndef COHI_COLL_GEAR_H
+#define COHI_COLL_GEAR_H
+
+#include "coll/algorithm.h"
+
+/* How the blocks of a call are cut, as far as the choice depends on it. */
+typedef enum cohi_form { COHI_UNIFORM, COHI_VARIABLE, COHI_STRIDED, COHI_FORMS } cohi_form;
+
+enum { COHI_SIZE_CLASSES = 48 }; /* one for each power of two */
+
+struct cohi_worker;
+
+typedef struct cohi_coll_gear {
+    cohi_gear base;
+    uint64_t counts[2];   /* this member's own, by cohi_counter */
+    bool staging;         /* this member's staging area is backed with memory */
+    const void **sources; /* [size] */
+    void **targets;       /* [size + 1] */
+    size_t *firsts[2];    /* [size] each: of the source's and the target's blocks */
+    char *workspace;
+    size_t workspace_bytes;
+    const cohi_algorithm *choices[COHI_KINDS][COHI_FORMS][COHI_SIZE_CLASSES];
+    cohi_call last; /* the last one that was found good, without blocks of its own; team: NULL */
+    struct cohi_worker *worker; /* of started calls, or NULL; see start.c */
+    void (*stop)(struct cohi_worker *worker);
+} cohi_coll_gear;
+
+/* The team's, made if there is none. COH_NO_MEMORY. */
+coh_status cohi_gear_of(coh_team *team, const char *call, cohi_coll_gear **gear);
+
+/* The team's, which is there. */
+static inline cohi_coll_gear *cohi_team_gear(const coh_team *team)
+{
+    return (cohi_coll_gear *)atomic_load_explicit(&((coh_team *)team)->gear, memory_order_relaxed);
+}
+
+/* Makes call->workspace `bytes` long; the contents of the last call's are lost. */
+coh_status cohi_gear_workspace(cohi_call *call, size_t bytes);
+
+/* Backs this member's staging area. */
+coh_status cohi_gear_staging(cohi_call *call);
+
+#endif

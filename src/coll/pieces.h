@@ -1,0 +1,111 @@
+/*
+ * pieces.h - long messages between members, cut so that the waits go on being seen to go on.
+ *
+ * Both sides cut alike: a message goes as pieces of COHI_PIECE_BYTES and a rest, or, where it is
+ * combined with what the receiver has, as chunks of COHI_CHUNK_BYTES that stay in the cache.
+ */
+#ifndef COHI_COLL_PIECES_H
+#define COHI_COLL_PIECES_H
+
+#include "coll/exchange.h"
+
+#include <string.h>
+
+enum {
+    COHI_PIECE_BYTES = 1 << 20, /* a wait for one is far shorter than any COHORT_STALL */
+    COHI_CHUNK_BYTES = 128 << 10,
+    COHI_ALIGN = 64 /* of the parts of a workspace */
+};
+
+/* A range of elements. */
+typedef struct cohi_span {
+    size_t first, count;
+} cohi_span;
+
+/* Part `index` when `count` elements are cut into `parts` parts that differ by one at most. */
+static inline cohi_span cohi_slice(size_t count, int parts, int index)
+{
+    size_t each = count / (size_t)parts, more = count % (size_t)parts, at = (size_t)index;
+    return (cohi_span){at * each + (at < more ? at : more), each + (at < more)};
+}
+
+/* Parts `from` up to but not including `to`. */
+static inline cohi_span cohi_slices(size_t count, int parts, int from, int to)
+{
+    cohi_span first = cohi_slice(count, parts, from), last = cohi_slice(count, parts, to - 1);
+    return (cohi_span){first.first, last.first + last.count - first.first};
+}
+
+/* Piece `number`, `most` long, of a span. */
+static inline cohi_span cohi_span_piece(cohi_span span, size_t number, size_t most)
+{
+    size_t gone = number * most < span.count ? number * most : span.count;
+    size_t left = span.count - gone;
+    return (cohi_span){span.first + gone, left < most ? left : most};
+}
+
+static inline size_t cohi_pieces_of(size_t count, size_t most)
+{
+    return count / most + (count % most != 0);
+}
+
+/* What member `index` reduces, or brings, alone: its block in reduce_scatter and all_gather, its
+ * share of the elements in the others. */
+cohi_span cohi_shard(const cohi_call *call, int index);
+size_t cohi_shard_longest(const cohi_call *call);
+
+/* The largest power of two in a positive number. */
+static inline int cohi_power_below(int number)
+{
+    int power = 1;
+    while (power <= number / 2)
+        power *= 2;
+    return power;
+}
+
+/* Bytes of a workspace's part, up to where the next begins; and the part itself. */
+static inline size_t cohi_part_bytes(size_t bytes)
+{
+    return (bytes + COHI_ALIGN - 1) / COHI_ALIGN * COHI_ALIGN;
+}
+
+static inline char *cohi_part_take(char **workspace, size_t bytes)
+{
+    char *part = *workspace;
+    *workspace += cohi_part_bytes(bytes);
+    return part;
+}
+
+/* Copies, unless it is there already. */
+static inline void cohi_bring(void *target, const void *source, size_t bytes)
+{
+    if (target != source && bytes > 0)
+        memcpy(target, source, bytes);
+}
+
+/* cohi_exchange_both for messages of any length; zero bytes: nothing on that side. */
+coh_status cohi_pieces_both(cohi_call *call, int to, const char *out, size_t out_bytes, int from,
+                            char *in, size_t in_bytes);
+coh_status cohi_pieces_send(cohi_call *call, int to, const char *out, size_t bytes);
+coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes);
+
+/*
+ * Sends elements of the partial type (partial.h) to one member, and combines those that come from
+ * another into `into`; the next chunk is on its way while one is combined. `out` may be `into`:
+ * what is sent is what was there before. Who has nothing to send or receive has a count of 0.
+ */
+typedef struct cohi_flow {
+    int to;
+    const char *out;
+    size_t out_count;
+    int from;
+    char *into;
+    size_t in_count;
+    bool in_first; /* what comes is the left operand */
+} cohi_flow;
+
+/* `buffers` has cohi_flow_bytes of the longest in_count. */
+size_t cohi_flow_bytes(const cohi_call *call, size_t in_count);
+coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers);
+
+#endif

@@ -1,0 +1,88 @@
+#include "coll/run.h"
+
+#include "coll/assemble.h"
+#include "coll/check.h"
+#include "coll/select.h"
+
+/* What the algorithm needs of this member. */
+static coh_status provide(cohi_call *call)
+{
+    const cohi_algorithm *row = call->algorithm;
+    bool stages = row->traits & COHI_MAPPED && (call->bytes > COHI_POST_BYTES || call->variable);
+    if (COHI_UNLIKELY(row->workspace))
+        return cohi_gear_workspace(call, row->workspace(call));
+    return stages ? cohi_gear_staging(call) : COH_OK;
+}
+
+static bool is_plain(const cohi_call *call)
+{
+    return !call->variable && call->from.stride == 1 && call->to.stride == 1;
+}
+
+/* Whether the call is the last one again, but for its buffers. Programs call in loops, and half of
+ * the time of a short call would go into finding out again what was found out before. */
+static bool recall(const cohi_coll_gear *gear, cohi_call *call)
+{
+    const cohi_call *last = &gear->last;
+    bool same = last->team && last->count == call->count && last->kind == call->kind
+                && last->dtype == call->dtype && last->reduce == call->reduce
+                && last->root == call->root && last->exclusive == call->exclusive && is_plain(call);
+    if (!same)
+        return false;
+    call->element = last->element;
+    call->source_bytes = last->source_bytes;
+    call->target_bytes = last->target_bytes;
+    call->bytes = last->bytes;
+    call->algorithm = last->algorithm;
+    call->forced = last->forced;
+    call->terms = last->terms;
+    call->print = last->print;
+    return true;
+}
+
+static coh_status find_out(cohi_coll_gear *gear, cohi_call *call)
+{
+    coh_status status = cohi_check(call);
+    if (status == COH_OK)
+        status = cohi_select(call);
+    if (status != COH_OK)
+        return status;
+    cohi_call_sign(call);
+    if (is_plain(call))
+        gear->last = *call;
+    return COH_OK;
+}
+
+/* All that this member can find wrong by itself, and all that it needs: before it enters. */
+static coh_status prepare(cohi_call *call)
+{
+    cohi_coll_gear *gear;
+    coh_status status = cohi_gear_of(call->team, call->name, &gear);
+    if (COHI_UNLIKELY(status != COH_OK))
+        return status;
+    status = COHI_LIKELY(recall(gear, call)) ? cohi_check_buffers(call) : find_out(gear, call);
+    return status == COH_OK ? provide(call) : status;
+}
+
+static coh_status carry_out(cohi_call *call)
+{
+    coh_status status = prepare(call);
+    bool mapped = status == COH_OK && call->algorithm->traits & COHI_MAPPED;
+    if (COHI_UNLIKELY(!mapped))
+        status = cohi_assemble(call, status);
+    return status == COH_OK ? call->algorithm->run(call) : status;
+}
+
+coh_status cohi_run_now(cohi_call *call)
+{
+    coh_status status = cohi_team_assemble(call->team, call->name, cohi_kind_op(call));
+    return status == COH_OK ? cohi_team_leave(call->team, carry_out(call)) : status;
+}
+
+coh_status cohi_run(cohi_call *call)
+{
+    const coh_team *team = call->team;
+    bool plain = team && team->open && cohi_world_plain(team->world);
+    coh_status status = COHI_LIKELY(plain) ? COH_OK : cohi_team_gate(team, call->name);
+    return status == COH_OK ? cohi_run_now(call) : status;
+}

@@ -1,0 +1,16 @@
+/* run.h - carrying out a call. */
+#ifndef COHI_COLL_RUN_H
+#define COHI_COLL_RUN_H
+
+#include "coll/call.h"
+
+/* Checks, chooses, brings the members together and runs, after what was started on the team. */
+coh_status cohi_run(cohi_call *call);
+
+/* The same of a team that has passed the gate: what the team's worker calls. */
+coh_status cohi_run_now(cohi_call *call);
+
+/* Leaves it to the team's worker. The arrays of counts and offsets are copied. */
+coh_status cohi_start(const cohi_call *call, coh_request **request);
+
+#endif

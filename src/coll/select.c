@@ -1,0 +1,93 @@
+#include "coll/select.h"
+
+#include <float.h>
+
+static cohi_form form_of(const cohi_call *call)
+{
+    if (call->from.counts || call->to.counts)
+        return COHI_VARIABLE;
+    return call->from.stride > 1 || call->to.stride > 1 ? COHI_STRIDED : COHI_UNIFORM;
+}
+
+/* One class for each power of two: the sizes above half of it up to itself. */
+static unsigned class_of(size_t bytes)
+{
+    unsigned class = bytes <= 1 ? 0 : 64 - (unsigned)__builtin_clzll((uint64_t)bytes - 1);
+    return class < COHI_SIZE_CLASSES ? class : COHI_SIZE_CLASSES - 1;
+}
+
+static bool applies(const cohi_algorithm *row, const cohi_call *call)
+{
+    if (row->traits & COHI_MAPPED && !call->team->mapped)
+        return false;
+    return !row->applies || row->applies(call);
+}
+
+/* Mapped members have no use for messages, unless they are asked for: a message is the same copies
+ * and more. */
+static bool is_suited(const cohi_algorithm *row, const cohi_call *call)
+{
+    return row->kind == call->kind && call->team->mapped == ((row->traits & COHI_MAPPED) != 0);
+}
+
+static bool admitted(const cohi_algorithm *row, const cohi_tuning *tuning)
+{
+    return !tuning->deterministic || row->traits & COHI_RANK_ORDER;
+}
+
+static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *tuning)
+{
+    const cohi_algorithm *best = NULL, *row;
+    double least = DBL_MAX, bytes = (double)(UINT64_C(1) << class_of(call->bytes));
+    for (unsigned i = 0; (row = cohi_algorithm_at(i)); i++) {
+        if (!is_suited(row, call) || !admitted(row, tuning) || !applies(row, call))
+            continue;
+        double cost = row->cost(&tuning->model, call->team->size, bytes);
+        if (cost < least) {
+            least = cost;
+            best = row;
+        }
+    }
+    return best;
+}
+
+static coh_status check_forced(const cohi_call *call, const cohi_tuning *tuning)
+{
+    const cohi_algorithm *row = call->algorithm;
+    const coh_world *world = call->team->world;
+    if (!admitted(row, tuning))
+        return cohi_world_fail(world, call->name, COH_UNSUPPORTED,
+                               "algorithm %s, which is asked for, does not reduce in the order of "
+                               "the ranks, and COHORT_DETERMINISTIC is on",
+                               row->name);
+    if (applies(row, call))
+        return COH_OK;
+    return cohi_world_fail(world, call->name, COH_UNSUPPORTED,
+                           "algorithm %s, which is asked for, does not do this call (%zu bytes "
+                           "from each of %d members, engine %s)",
+                           row->name, call->bytes, call->team->size, world->engine->name);
+}
+
+coh_status cohi_select_anew(cohi_call *call)
+{
+    const cohi_tuning *tuning = cohi_tuning_of(call->team->world);
+    unsigned forced = tuning->forced[call->kind];
+    call->forced = forced != 0;
+    call->algorithm = call->forced ? cohi_algorithm_at(forced - 1) : cheapest(call, tuning);
+    return call->forced ? check_forced(call, tuning) : COH_OK;
+}
+
+coh_status cohi_select(cohi_call *call)
+{
+    const cohi_tuning *tuning = cohi_tuning_of(call->team->world);
+    if (COHI_UNLIKELY(tuning->forced[call->kind]))
+        return cohi_select_anew(call);
+    const cohi_algorithm **choice =
+        &cohi_team_gear(call->team)->choices[call->kind][form_of(call)][class_of(call->bytes)];
+    if (COHI_UNLIKELY(!*choice))
+        *choice = cheapest(call, tuning);
+    call->algorithm = *choice;
+    if (COHI_UNLIKELY(!applies(call->algorithm, call)))
+        call->algorithm = cheapest(call, tuning);
+    return COH_OK;
+}

@@ -1,0 +1,18 @@
+/* select.h - which algorithm does a call. */
+#ifndef COHI_COLL_SELECT_H
+#define COHI_COLL_SELECT_H
+
+#include "coll/gear.h"
+#include "coll/tuning.h"
+
+/*
+ * Sets call->algorithm and call->forced: the row that was forced by name, else the one of those
+ * that apply which should be fastest. All members of a team come to the same row, since all it goes
+ * by is the same on all. COH_UNSUPPORTED, with the reason, when the forced one cannot do this call.
+ */
+coh_status cohi_select(cohi_call *call);
+
+/* The same, without looking at or keeping earlier choices; the team need not have its gear. */
+coh_status cohi_select_anew(cohi_call *call);
+
+#endif

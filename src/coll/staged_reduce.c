@@ -1,0 +1,137 @@
+/*
+ * staged_reduce.c - all_reduce and reduce of private memory.
+ *
+ * A part is cut into a share for each member. Each brings in the shares of the others, reduces its
+ * own from what they brought in, and takes the reduced shares from them:
+ *
+ *     bring in part 0
+ *     for each part: wait until all have brought it in; bring in the next;
+ *                    reduce my share, into my target and my `out`; say so;
+ *                    wait until all have; take theirs
+ *
+ * `in` of a part is free again when all have reduced that part, `out` when all have brought in the
+ * next but one: both are waited for on the way. So nobody need wait at the end.
+ */
+#include "coll/blocks.h"
+#include "coll/pieces.h"
+#include "coll/place.h"
+#include "coll/staged.h"
+
+/* A copy in, a reduction and a copy out, of which one passes the cache. */
+double cohi_staged_all_reduce_cost(const cohi_model *model, int ranks, double bytes)
+{
+    double parts = 1 + bytes / COHI_STAGE_BYTES;
+    return model->call + model->line * (1 + ranks / 8.0) * (1 + 2 * parts)
+           + cohi_model_reduce(model, bytes) + 2 * cohi_model_copy(model, bytes);
+}
+
+/* The part under way. */
+struct part {
+    size_t first; /* element of the buffers */
+    size_t count;
+    int buffer;
+};
+
+static size_t part_most(const cohi_call *call)
+{
+    return COHI_STAGE_BYTES / call->element;
+}
+
+static void bring_in(cohi_call *call, const struct part *part)
+{
+    cohi_range own = cohi_share(call, part->count, call->team->index);
+    char *in = (char *)cohi_call_staging(call, call->team->index)->in[part->buffer];
+    const char *from = call->source + part->first * call->element;
+    size_t before = own.first * call->element, end = (own.first + own.count) * call->element;
+    cohi_bring(in, from, before);
+    cohi_bring(in + end, from + end, part->count * call->element - end);
+    cohi_count_up(call, COHI_READY);
+}
+
+static bool takes(const cohi_call *call)
+{
+    return call->kind == COHI_ALL_REDUCE || call->team->index == call->root;
+}
+
+static void reduce_own(cohi_call *call, const struct part *part)
+{
+    coh_team *team = call->team;
+    cohi_coll_gear *gear = cohi_team_gear(team);
+    cohi_range own = cohi_share(call, part->count, team->index);
+    size_t at = own.first * call->element;
+    for (int i = 0; i < team->size; i++)
+        gear->sources[i] = cohi_call_staging(call, i)->in[part->buffer] + at;
+    gear->sources[team->index] = call->source + part->first * call->element + at;
+    gear->targets[0] = cohi_call_staging(call, team->index)->out[part->buffer] + at;
+    if (takes(call))
+        gear->targets[1] = call->target + part->first * call->element + at;
+    cohi_reduction how = cohi_call_reduction(call);
+    cohi_reduce(&how, gear->targets, takes(call) ? 2 : 1, gear->sources, team->size, own.count);
+    cohi_count_up(call, COHI_DONE);
+}
+
+static void take_reduced(cohi_call *call, const struct part *part)
+{
+    coh_team *team = call->team;
+    for (int step = 1; step < team->size; step++) {
+        int from = (team->index + step) % team->size;
+        cohi_range share = cohi_share(call, part->count, from);
+        size_t at = share.first * call->element;
+        cohi_bring(call->target + part->first * call->element + at,
+                   cohi_call_staging(call, from)->out[part->buffer] + at,
+                   share.count * call->element);
+    }
+}
+
+static struct part part_at(const cohi_call *call, size_t first)
+{
+    size_t left = call->count - first, most = part_most(call);
+    return (struct part){.first = first,
+                         .count = left < most ? left : most,
+                         .buffer = (int)(cohi_team_gear(call->team)->counts[COHI_READY] & 1)};
+}
+
+static coh_status finish_part(cohi_call *call, const struct part *part)
+{
+    reduce_own(call, part);
+    coh_status status = cohi_count_await_all(call, COHI_DONE, 0);
+    if (status == COH_OK && takes(call))
+        take_reduced(call, part);
+    cohi_call_beat(call);
+    return status;
+}
+
+coh_status cohi_stage_all_reduce(cohi_call *call)
+{
+    coh_status status = cohi_count_await_all(call, COHI_READY, 0);
+    if (status != COH_OK)
+        return status;
+    struct part part = part_at(call, 0);
+    bring_in(call, &part);
+    while (status == COH_OK && part.count > 0) {
+        status = cohi_count_await_all(call, COHI_READY, 0);
+        struct part next = part_at(call, part.first + part.count);
+        if (status == COH_OK && next.count > 0)
+            bring_in(call, &next);
+        if (status == COH_OK)
+            status = finish_part(call, &part);
+        part = next;
+    }
+    return status;
+}
+
+coh_status cohi_stage_reduce(cohi_call *call)
+{
+    return cohi_stage_all_reduce(call);
+}
+
+coh_status cohi_staged_all_reduce(cohi_call *call)
+{
+    coh_status status = cohi_place_enter(call, 0);
+    return status == COH_OK ? cohi_stage_all_reduce(call) : status;
+}
+
+coh_status cohi_staged_reduce(cohi_call *call)
+{
+    return cohi_staged_all_reduce(call);
+}

@@ -1,0 +1,32 @@
+/* tuning.h - what the choice of algorithms goes by: the same on all ranks of a job. */
+#ifndef COHI_COLL_TUNING_H
+#define COHI_COLL_TUNING_H
+
+#include "coll/algorithm.h"
+#include "core/tuning.h"
+
+typedef struct cohi_tuning {
+    cohi_model model;
+    uint16_t forced[COHI_KINDS]; /* the number of the row, plus one; 0: as the model says */
+    uint16_t deterministic;
+} cohi_tuning;
+
+static inline const cohi_tuning *cohi_tuning_of(const coh_world *world)
+{
+    return (const cohi_tuning *)(const void *)world->tuning;
+}
+
+/* The constants of the file `path`, over the built-in ones. COH_INVALID_ARGUMENT names the line. */
+coh_status cohi_model_load(const char *path, cohi_model *model);
+
+/* The built-in ones. */
+cohi_model cohi_model_default(void);
+
+/* Where cohort tune saves, and worlds look: COHORT_TUNING, or a file in the user's configuration
+ * folder; "" when there is none. */
+void cohi_model_path(const char *knob, char *path, size_t room);
+
+/* The kind's name, "all_reduce". */
+const char *cohi_kind_name(cohi_kind kind);
+
+#endif

@@ -1,0 +1,210 @@
+#include "core/register.h"
+
+#include "base/os.h"
+#include "core/agree.h"
+#include "core/heap.h"
+#include "core/rma.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- looking ---- */
+
+static int count_of(const coh_world *world)
+{
+    return atomic_load_explicit(&((coh_world *)world)->window_count, memory_order_acquire);
+}
+
+bool cohi_register_holds(const coh_world *world, uint64_t offset)
+{
+    for (int i = 0; i < count_of(world); i++)
+        if (offset - world->windows[i].offset < world->windows[i].bytes)
+            return true;
+    return false;
+}
+
+static cohi_window *find_window(coh_world *world, const void *base)
+{
+    for (int i = 0; i < count_of(world); i++)
+        if (world->windows[i].base == base)
+            return &world->windows[i];
+    return NULL;
+}
+
+static bool overlaps(const char *a, uint64_t a_bytes, const char *b, uint64_t b_bytes)
+{
+    return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
+}
+
+/* The descriptor of this rank's heap, or -1 where it has none. */
+static int heap_descriptor(coh_world *world)
+{
+    cohi_region_key key = {.fd = -1};
+    if (world->engine->memory->region_export(world->endpoint, COHI_SEGMENT_HEAP, &key) != COH_OK)
+        return -1;
+    return key.fd;
+}
+
+/* ---- checks ---- */
+
+static coh_status check_engine(coh_world *world, const char *call)
+{
+    if (world->crew && world->size > 1)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "the ranks are threads of one process and have this memory in "
+                               "common; it cannot be a copy of each");
+    if (!world->engine->memory || heap_descriptor(world) < 0)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "the heap of engine %s is not memory that can be mapped a second "
+                               "time; shm's is",
+                               world->engine->name);
+    return COH_OK;
+}
+
+static coh_status check_range(coh_world *world, const char *call, char *base, size_t bytes)
+{
+    size_t page = cohi_os_page_bytes();
+    if (!base || bytes == 0 || (uintptr_t)base % page != 0 || bytes % page != 0
+        || (uintptr_t)base + bytes < (uintptr_t)base)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%zu bytes at %p are not whole pages of %zu bytes", bytes,
+                               (void *)base, page);
+    if (overlaps(base, bytes, world->heap_base, cohi_heap_reserved(world)))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%zu bytes at %p lie in the symmetric heap", bytes, (void *)base);
+    for (int i = 0; i < count_of(world); i++)
+        if (overlaps(base, bytes, world->windows[i].base, world->windows[i].bytes))
+            return cohi_world_fail(
+                world, call, COH_INVALID_ARGUMENT,
+                "%zu bytes at %p overlap what is registered: %" PRIu64 " bytes at %p", bytes,
+                (void *)base, world->windows[i].bytes, (void *)world->windows[i].base);
+    if (count_of(world) == COHI_WINDOWS_MAX)
+        return cohi_world_fail(world, call, COH_LIMIT,
+                               "%d ranges are registered, which is all "
+                               "that a world can have",
+                               COHI_WINDOWS_MAX);
+    return COH_OK;
+}
+
+/* ---- pages to and from the heap ---- */
+
+/* Puts the contents into private pages again. */
+static int withdraw(coh_world *world, const cohi_window *window)
+{
+    void *copy = NULL;
+    int error = cohi_os_window_copy(heap_descriptor(world), window->offset, window->bytes, &copy);
+    if (!error)
+        error = cohi_os_window_replace(copy, window->base, window->bytes);
+    if (error)
+        cohi_os_unmap(copy, window->bytes);
+    return error;
+}
+
+static coh_status open_window(coh_world *world, const char *call, const cohi_window *window)
+{
+    int error =
+        cohi_os_window_open(heap_descriptor(world), window->offset, window->base, window->bytes);
+    if (!error)
+        return COH_OK;
+    return cohi_world_fail(world, call, COH_SYSTEM, "the pages at %p cannot be replaced: %s",
+                           (void *)window->base, strerror(error));
+}
+
+/* All ranks have their window, or none has. */
+static coh_status agree(coh_world *world, const char *call, cohi_opcode op, coh_status mine)
+{
+    cohi_record record = {.op = op, .status = (int32_t)mine};
+    coh_status status = cohi_team_enter(world->team, call, op);
+    if (status != COH_OK)
+        return status;
+    return cohi_team_leave(world->team, cohi_agree(world->team, call, &record));
+}
+
+/* ---- the public calls ---- */
+
+coh_status coh_register(coh_world *world, void *base, size_t bytes)
+{
+    static const char call[] = "coh_register";
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_OK)
+        status = check_engine(world, call);
+    if (status == COH_OK)
+        status = check_range(world, call, base, bytes);
+    cohi_window window = {.base = base, .bytes = bytes};
+    if (status == COH_OK)
+        status = cohi_heap_take(world, call, COHI_OP_REGISTER, bytes, cohi_os_page_bytes(),
+                                &window.offset);
+    if (status != COH_OK)
+        return status;
+    coh_status mine = open_window(world, call, &window);
+    status = agree(world, call, COHI_OP_REGISTER, mine);
+    if (status == COH_OK) {
+        int count = count_of(world);
+        world->windows[count] = window;
+        atomic_store_explicit(&world->window_count, count + 1, memory_order_release);
+        return COH_OK;
+    }
+    if (mine == COH_OK)
+        (void)withdraw(world, &window);
+    (void)cohi_heap_give(world, call, COHI_OP_REGISTER, window.offset);
+    return status;
+}
+
+coh_status coh_unregister(coh_world *world, void *base)
+{
+    static const char call[] = "coh_unregister";
+    coh_status status = cohi_world_enter(world, call);
+    if (status != COH_OK)
+        return status;
+    cohi_window *window = find_window(world, base);
+    if (!window)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%p is not the start of registered memory", base);
+    status = agree(world, call, COHI_OP_UNREGISTER, COH_OK); /* nobody writes to it any more */
+    if (status != COH_OK)
+        return status;
+    int error = withdraw(world, window);
+    if (error)
+        return cohi_world_fail(world, call, COH_SYSTEM, "the pages at %p cannot be given back: %s",
+                               base, strerror(error));
+    uint64_t offset = window->offset;
+    int last = count_of(world) - 1;
+    *window = world->windows[last];
+    atomic_store_explicit(&world->window_count, last, memory_order_release);
+    return cohi_heap_give(world, call, COHI_OP_UNREGISTER, offset);
+}
+
+void cohi_register_close(coh_world *world)
+{
+    for (int i = 0; i < count_of(world); i++)
+        (void)withdraw(world, &world->windows[i]);
+    atomic_store(&world->window_count, 0);
+}
+
+/* ---- fork ---- */
+
+void cohi_register_before_fork(coh_world *world)
+{
+    for (int i = 0; i < count_of(world); i++) {
+        cohi_window *window = &world->windows[i];
+        window->spare = NULL;
+        (void)cohi_os_window_copy(heap_descriptor(world), window->offset, window->bytes,
+                                  &window->spare);
+    }
+}
+
+void cohi_register_in_parent(coh_world *world)
+{
+    for (int i = 0; i < count_of(world); i++)
+        cohi_os_unmap(world->windows[i].spare, world->windows[i].bytes);
+}
+
+void cohi_register_in_child(coh_world *world)
+{
+    for (int i = 0; i < count_of(world); i++) {
+        cohi_window *window = &world->windows[i];
+        if (!window->spare || cohi_os_window_replace(window->spare, window->base, window->bytes))
+            (void)cohi_os_window_detach(heap_descriptor(world), window->offset, window->base,
+                                        window->bytes);
+    }
+}

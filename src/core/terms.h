@@ -1,0 +1,29 @@
+/*
+ * terms.h - the arguments of a collective in four words, so that members can compare and show them.
+ */
+#ifndef COHI_CORE_TERMS_H
+#define COHI_CORE_TERMS_H
+
+#include "bootstrap/board.h"
+
+#include <stdbool.h>
+
+/* What the words of a collective on data are; those of other operations are named in terms.c. */
+typedef struct cohi_data_terms {
+    coh_dtype dtype;
+    coh_reduce_op reduce;
+    int root;
+    unsigned algorithm; /* its number */
+    uint64_t count;
+    uint64_t cut; /* a hash of what else must agree: counts, strides; 0: nothing */
+} cohi_data_terms;
+
+/* Whether the operation is a collective on data. */
+bool cohi_terms_on_data(unsigned op);
+
+void cohi_terms_pack(const cohi_data_terms *data, uint64_t argument[4]);
+
+/* "all_reduce(sum of 100 f32)", "malloc(bytes 64)"; cut to `room`. */
+void cohi_terms_describe(unsigned op, const uint64_t argument[4], char *text, size_t room);
+
+#endif
