@@ -110,12 +110,19 @@ static void bad_knobs(test_rank *self)
     static const struct {
         const char *variable, *value;
     } rows[] = {
-        {"COHORT_HEAP", "lots"},        {"COHORT_HEAP", "-1"},
-        {"COHORT_STALL", "soon"},       {"COHORT_TIMEOUT", "-3"},
-        {"COHORT_CHECK", "maybe"},      {"COHORT_LOG", "loud"},
-        {"COHORT_ENGINE", "warp"},      {"COHORT_SPIN", "many"},
-        {"COHORT_FAULT", "explode"},    {"COHORT_FAULT", "kill@tea"},
-        {"COHORT_FAULT", "kill@put:0"}, {"COHORT_FAULT", "kill@put,rank=x"},
+        {"COHORT_HEAP", "lots"},
+        {"COHORT_HEAP", "-1"},
+        {"COHORT_STALL", "soon"},
+        {"COHORT_TIMEOUT", "-3"},
+        {"COHORT_CHECK", "maybe"},
+        {"COHORT_LOG", "loud"},
+        {"COHORT_KERNELS", "mmx"},
+        {"COHORT_ENGINE", "warp"},
+        {"COHORT_SPIN", "many"},
+        {"COHORT_FAULT", "explode"},
+        {"COHORT_FAULT", "kill@tea"},
+        {"COHORT_FAULT", "kill@put:0"},
+        {"COHORT_FAULT", "kill@put,rank=x"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         coh_world *worlds[2] = {NULL, NULL};
@@ -215,8 +222,8 @@ static void bad_alignments(test_rank *self)
     void *memory = &mark;
     CHECK_REFUSED(coh_align(self->world, 3, 100, &memory), COH_BAD_ALIGNMENT, "align|3|power");
     CHECK_REFUSED(coh_align(self->world, 0, 100, &memory), COH_BAD_ALIGNMENT, "align|0|power");
-    CHECK_REFUSED(coh_align(self->world, (size_t)1 << 22, 100, &memory), COH_BAD_ALIGNMENT,
-                  "4194304|2097152");
+    CHECK_REFUSED(coh_align(self->world, (size_t)1 << 25, 100, &memory), COH_BAD_ALIGNMENT,
+                  "33554432|16777216");
     CHECK_STATUS(coh_align(self->world, (size_t)1 << 63, 100, &memory), COH_BAD_ALIGNMENT);
     CHECK_STATUS(coh_align(self->world, SIZE_MAX, 100, &memory), COH_BAD_ALIGNMENT);
     CHECK(memory == &mark);

@@ -35,7 +35,19 @@
     X(splits)             \
     X(locks)              \
     X(messages)           \
-    X(storm)
+    X(storm)              \
+    X(register)           \
+    X(coll_sizes)         \
+    X(coll_types)         \
+    X(coll_values)        \
+    X(coll_bits)          \
+    X(coll_teams)         \
+    X(coll_storms)        \
+    X(coll_started)       \
+    X(coll_outstanding)   \
+    X(coll_arguments)     \
+    X(coll_wrong)         \
+    X(coll_forced)
 
 #define CONFORM_DECLARE(name)                \
     extern const test_case conform_##name[]; \

@@ -20,7 +20,9 @@
     X(sweep)            \
     X(words)            \
     X(groups)           \
-    X(locked)
+    X(locked)           \
+    X(collectives)      \
+    X(disagree)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \
@@ -40,6 +42,9 @@ coh_status fault_program(test_rank *self, _Atomic uint64_t *stamps, int rounds);
 
 /* The same with atomics, signals, waits, locks, teams and messages. */
 coh_status fault_vocabulary(test_rank *self, _Atomic uint64_t *stamps, int rounds);
+
+/* The same with every collective, blocking and started. */
+coh_status fault_collectives_program(test_rank *self, _Atomic uint64_t *stamps, int rounds);
 
 /* Stores now. */
 void fault_stamp(_Atomic uint64_t *stamp);

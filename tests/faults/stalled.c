@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { STUCK = 1 };
@@ -142,6 +143,62 @@ static void busy_past_the_timeout(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* ---- nobody is to blame ---- */
+
+/* Rank 0 waits for rank 1, which waits for whoever sends to it: that is not being stuck. */
+static void anybody_is_waited_for(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    enum { TAG = 7 };
+    if (!join_listening(self) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    coh_team *team = coh_team_world(self->world);
+    int word = 42;
+    if (self->rank == 2) {
+        test_sleep(2.5); /* past warning and stall deadlines */
+        CHECK_OK(coh_send(team, 1, TAG, &word, sizeof word));
+    } else if (self->rank == 1) {
+        CHECK_OK(coh_receive(team, COH_ANY_RANK, TAG, &word, sizeof word, NULL));
+        CHECK_OK(coh_send(team, 0, TAG, &word, sizeof word));
+    } else {
+        CHECK_OK(coh_receive(team, 1, TAG, &word, sizeof word, NULL));
+        CHECK_EQ(word, 42);
+        if (CHECK(atomic_load(&scene->warnings) > 0))
+            CHECK(test_holds(scene->warning, "rank 1|receive|for anybody"));
+    }
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_OK(coh_finalize(self->world));
+}
+
+/* ---- oneself ---- */
+
+/* What is kept of a rank's messages to itself is bounded; nobody is there who would receive. */
+static void sends_to_itself(test_rank *self)
+{
+    enum { MESSAGES = 4, BYTES = 1 << 20 };
+    if (!CHECK_OK(test_join(self)))
+        return;
+    coh_team *team = coh_team_world(self->world);
+    char *data = calloc(1, BYTES);
+    coh_message got;
+    int there;
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK_OK(coh_send(team, self->rank, i, data, BYTES));
+    double began = test_now();
+    CHECK_REFUSED(coh_send(team, self->rank, MESSAGES, data, BYTES), COH_STALLED,
+                  "itself|unreceived|4194304");
+    CHECK(test_now() - began < 3);
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK_OK(coh_receive(team, self->rank, i, data, BYTES, &got));
+    CHECK_OK(coh_probe(team, self->rank, COH_ANY_TAG, &there, &got));
+    CHECK(!there); /* the refused one was taken back */
+    CHECK_OK(coh_send(team, self->rank, 0, data, BYTES));
+    CHECK_OK(coh_receive(team, self->rank, 0, data, BYTES, &got));
+    free(data);
+    CHECK_OK(coh_barrier(self->world)); /* nobody was found guilty */
+    CHECK_OK(coh_finalize(self->world));
+}
+
 static void steady_progress(test_rank *self)
 {
     struct scene *scene = self->shared;
@@ -169,6 +226,10 @@ const test_case fault_stalled[] = {
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(busy_past_the_timeout, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
+    CASE(anybody_is_waited_for, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
+    CASE(sends_to_itself, "F5", ON_MEMORY, SIZE(2), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(steady_progress, "F27", ON_MAPPED, SIZE(8), .mode = TEST_UNJOINED, .limit_s = 60),
 };
 FAULT_COUNT(stalled);

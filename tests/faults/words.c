@@ -101,7 +101,7 @@ static bool pass_messages(struct run *run, int round)
     uint64_t data = (uint64_t)round;
     return going(run, coh_send(world, (run->self->rank + 1) % n, 7, &data, sizeof data))
            && going(run, coh_receive(world, writer_of(run->self), 7, &data, sizeof data, NULL))
-           && going(run, coh_team_broadcast(world, round % n, &data, sizeof data));
+           && going(run, coh_broadcast(world, COH_U64, &data, &data, 1, round % n));
 }
 
 coh_status fault_vocabulary(test_rank *self, _Atomic uint64_t *stamps, int rounds)

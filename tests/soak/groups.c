@@ -17,6 +17,7 @@ struct soak_groups {
     struct entry world;
     struct entry entries[TEAMS];
     unsigned char *in, *out[MESSAGES];
+    soak_collectives *collectives;
 };
 
 static void *allocate(const soak_run *run, size_t bytes)
@@ -37,6 +38,7 @@ soak_groups *soak_groups_open(soak_run *run)
     groups->in = allocate(run, LONG);
     for (int i = 0; i < MESSAGES; i++)
         groups->out[i] = allocate(run, LONG);
+    groups->collectives = soak_collectives_open(run);
     return groups;
 }
 
@@ -47,6 +49,7 @@ void soak_groups_close(soak_run *run, soak_groups *groups)
             soak_must(run, coh_team_destroy(groups->entries[i].team), "team_destroy");
     for (int i = 0; i < MESSAGES; i++)
         free(groups->out[i]);
+    soak_collectives_close(run, groups->collectives);
     free(groups->in);
     free(groups);
 }
@@ -231,7 +234,8 @@ static void broadcast(soak_run *run, soak_groups *groups, const struct entry *en
     memset(groups->in, 0, bytes);
     if (coh_team_index(entry->team) == root)
         test_fill(groups->in, bytes, pattern);
-    soak_must(run, coh_team_broadcast(entry->team, root, groups->in, bytes), "team_broadcast");
+    soak_must(run, coh_broadcast(entry->team, COH_U8, groups->in, groups->in, bytes, root),
+              "broadcast");
     if (test_differs(groups->in, bytes, pattern) != bytes)
         soak_fail(run, "a broadcast of %zu bytes brought others", bytes);
 }
@@ -273,4 +277,5 @@ void soak_groups_phase(soak_run *run, soak_groups *groups)
         exchange(run, groups, where);
     if (test_random(&random) % 2 == 0)
         broadcast(run, groups, where, &random);
+    soak_collectives_phase(run, groups->collectives, where->team, where->count);
 }

@@ -89,8 +89,8 @@ static void compare_memory(soak_run *run)
 static bool is_over(soak_run *run, const struct order *order, double until)
 {
     unsigned char over = order->phases ? run->phase + 1 >= order->phases : test_now() >= until;
-    soak_must(run, coh_team_broadcast(coh_team_world(run->world), 0, &over, sizeof over),
-              "team_broadcast");
+    soak_must(run, coh_broadcast(coh_team_world(run->world), COH_U8, &over, &over, 1, 0),
+              "broadcast");
     return over;
 }
 

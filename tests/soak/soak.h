@@ -11,6 +11,7 @@
  *   oracle.c   their effect on the model, one after the other
  *   perform.c  the same by Cohort, and what can be checked on the way
  *   groups.c   teams, messages, broadcasts and locks
+ *   collectives.c  collectives, blocking and started
  *   soak.c     the ranks, the phases, the report
  */
 #ifndef TEST_SOAK_H
@@ -119,5 +120,13 @@ typedef struct soak_groups soak_groups;
 soak_groups *soak_groups_open(soak_run *run);
 void soak_groups_phase(soak_run *run, soak_groups *groups);
 void soak_groups_close(soak_run *run, soak_groups *groups);
+
+/* Collectives, on the team of `members` that is this rank's own, or NULL where it has none. What is
+ * started may still be under way after the phase. */
+typedef struct soak_collectives soak_collectives;
+soak_collectives *soak_collectives_open(soak_run *run);
+void soak_collectives_phase(soak_run *run, soak_collectives *collectives, coh_team *team,
+                            int members);
+void soak_collectives_close(soak_run *run, soak_collectives *collectives);
 
 #endif

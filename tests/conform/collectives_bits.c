@@ -1,0 +1,245 @@
+/* The same bits on all ranks, in every run, by every algorithm: SEMANTICS.md row 39. */
+#include "worlds.h"
+
+#include "collectives/oracle.h"
+
+#include "coll/algorithm.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const coh_dtype floats[] = {COH_F32, COH_F64, COH_F16, COH_BF16, COH_F8E4M3, COH_F8E5M2};
+
+/* Lengths on both sides of where algorithms may change. */
+static const size_t lengths[] = {1, 5, 16, 300, 2500, 9001, 70000};
+
+enum { FLOATS = sizeof floats / sizeof *floats, LENGTHS = sizeof lengths / sizeof *lengths };
+
+/* Numbers of all sizes, so that each order of summing gives other bits. */
+static void draw(coh_dtype dtype, int member, size_t at, void *element)
+{
+    uint64_t state = (uint64_t)member * 1000003 + at;
+    uint64_t dice = test_random(&state);
+    double fraction = (double)(dice >> 12) * 0x1p-52 + 0.25;
+    oracle_encode(dtype, ldexp(dice & 1 ? -fraction : fraction, (int)(dice >> 1) % 5), element);
+}
+
+static void draw_all(coh_dtype dtype, int member, size_t count, unsigned char *elements)
+{
+    for (size_t i = 0; i < count; i++)
+        draw(dtype, member, i, elements + i * coh_dtype_size(dtype));
+}
+
+static uint64_t digest_of(const unsigned char *bytes, size_t count)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < count; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+static size_t most_of(const test_rank *self)
+{
+    return strncmp(self->engine, "sim", 3) == 0 ? 2500 : lengths[LENGTHS - 1];
+}
+
+/* ---- on all ranks, from run to run ---- */
+
+static bool digests_agree(test_rank *self, uint64_t digest, coh_dtype dtype, size_t count)
+{
+    uint64_t all[TEST_RANKS_MAX];
+    if (!CHECK_OK(coh_all_gather(coh_team_world(self->world), COH_U64, &digest, all, 1)))
+        return false;
+    for (int rank = 0; rank < self->size; rank++)
+        if (all[rank] != digest) {
+            test_fail("all_reduce of %zu %s: rank %d has other bits than rank %d", count,
+                      coh_dtype_name(dtype), rank, self->rank);
+            return false;
+        }
+    return true;
+}
+
+/* Rank 0's digests of the run before, where there was one. */
+static void compare_with_before(test_rank *self, int number, uint64_t digest)
+{
+    uint64_t *before = worlds_scratch(self);
+    if (self->rank != 0)
+        return;
+    if (before[number] == 0)
+        before[number] = digest;
+    else if (before[number] != digest)
+        test_fail("digest %d is other than in the run before", number);
+}
+
+static void sum_in_world(test_rank *self)
+{
+    unsigned char *source = malloc(lengths[LENGTHS - 1] * 8), *target = malloc(most_of(self) * 8);
+    coh_team *team = coh_team_world(self->world);
+    for (int i = 0; i < FLOATS * LENGTHS && !test_failed(); i++) {
+        coh_dtype dtype = floats[i % FLOATS];
+        size_t count = lengths[i / FLOATS];
+        if (count > most_of(self))
+            continue;
+        for (int repeat = 0; repeat < 3; repeat++) {
+            draw_all(dtype, self->rank, count, source);
+            if (!CHECK_OK(coh_all_reduce(team, dtype, COH_SUM, source, target, count)))
+                return;
+            uint64_t digest = digest_of(target, count * coh_dtype_size(dtype));
+            if (!digests_agree(self, digest, dtype, count))
+                return;
+            compare_with_before(self, i, digest);
+        }
+    }
+    free(source);
+    free(target);
+}
+
+static void bits_are_equal(test_rank *self)
+{
+    worlds_run(self, "", sum_in_world);
+    worlds_run(self, "", sum_in_world);
+}
+
+/* Some members bring heap, others private memory: whatever that changes, it changes for all. */
+static void bits_with_mixed_memory(test_rank *self)
+{
+    unsigned char *heap, *own = malloc(2 * 9001 * 4);
+    coh_team *team = coh_team_world(self->world);
+    if (!CHECK_OK(coh_malloc(self->world, 2 * 9001 * 4, (void **)&heap)))
+        return;
+    for (int i = 0; i < 24 && !test_failed(); i++) {
+        size_t count = lengths[i % 6], bytes = count * 4;
+        unsigned char *source = (self->rank + i) % 2 ? heap : own;
+        unsigned char *target = (i / 2 + self->rank) % 3 ? heap + 9001 * 4 : own + 9001 * 4;
+        if (count > most_of(self))
+            continue;
+        draw_all(COH_F32, self->rank, count, source);
+        if (!CHECK_OK(coh_all_reduce(team, COH_F32, COH_SUM, source, target, count))
+            || !digests_agree(self, digest_of(target, bytes), COH_F32, count))
+            return;
+    }
+    free(own);
+    CHECK_OK(coh_free(self->world, heap));
+}
+
+/* ---- deterministic: in the order of the members, whatever the algorithm and the length ---- */
+
+static bool in_rank_order(coh_dtype dtype, coh_reduce_op op, int members, size_t first,
+                          size_t count, const unsigned char *found)
+{
+    size_t bytes = coh_dtype_size(dtype);
+    unsigned char brought[TEST_RANKS_MAX * 8], expected[8];
+    for (size_t i = 0; i < count; i++) {
+        for (int member = 0; member < members; member++)
+            draw(dtype, member, first + i, brought + (size_t)member * bytes);
+        oracle_reduce(dtype, op, brought, members, expected);
+        if (memcmp(expected, found + i * bytes, bytes) == 0)
+            continue;
+        test_fail("%s of %zu %s: element %zu is %.9g, in rank order it is %.9g",
+                  coh_reduce_op_name(op), count, coh_dtype_name(dtype), first + i,
+                  oracle_decode(dtype, found + i * bytes), oracle_decode(dtype, expected));
+        return false;
+    }
+    return true;
+}
+
+/* COH_UNSUPPORTED is what a forced algorithm may say, to all alike. */
+static bool done(test_rank *self, coh_status status)
+{
+    const char *forced = worlds_scratch(self);
+    if (status == COH_UNSUPPORTED && forced[0])
+        return false;
+    return CHECK_OK(status);
+}
+
+static bool reduce_each_way(test_rank *self, coh_dtype dtype, size_t count,
+                            const unsigned char *source, unsigned char *target)
+{
+    coh_team *team = coh_team_world(self->world);
+    int n = self->size, root = (int)count % n;
+    size_t block = count / (size_t)n, first = (size_t)self->rank * block;
+    if (done(self, coh_all_reduce(team, dtype, COH_SUM, source, target, count))
+        && !in_rank_order(dtype, COH_SUM, n, 0, count, target))
+        return false;
+    if (done(self, coh_reduce(team, dtype, COH_PRODUCT, source, target, count, root))
+        && self->rank == root && !in_rank_order(dtype, COH_PRODUCT, n, 0, count, target))
+        return false;
+    if (done(self, coh_reduce_scatter(team, dtype, COH_SUM, source, target, block))
+        && !in_rank_order(dtype, COH_SUM, n, first, block, target))
+        return false;
+    return !done(self, coh_scan(team, dtype, COH_SUM, source, target, count))
+           || in_rank_order(dtype, COH_SUM, self->rank + 1, 0, count, target);
+}
+
+static void reduce_in_order(test_rank *self)
+{
+    size_t most = strncmp(self->engine, "sim", 3) == 0 ? 300 : 9001;
+    unsigned char *source = malloc(most * 8), *target = malloc(most * 8);
+    for (int i = 0; i < FLOATS * LENGTHS && !test_failed(); i++) {
+        coh_dtype dtype = floats[i % FLOATS];
+        if (lengths[i / FLOATS] > most)
+            continue;
+        draw_all(dtype, self->rank, lengths[i / FLOATS], source);
+        if (!reduce_each_way(self, dtype, lengths[i / FLOATS], source, target))
+            break;
+    }
+    free(source);
+    free(target);
+}
+
+static const char *knob_of(const cohi_algorithm *row, char knob[64])
+{
+    static const char *const names[] = {
+#define NAME(constant, name, op, reduces, rooted) #name,
+        COHI_KIND_TABLE(NAME)
+#undef NAME
+    };
+    snprintf(knob, 64, "COHORT_%s", names[row->kind]);
+    for (char *at = knob; *at; at++)
+        *at = (char)toupper((unsigned char)*at);
+    return knob;
+}
+
+static bool reduces(cohi_kind kind)
+{
+    static const bool answers[] = {
+#define ANSWER(constant, name, op, reduces, rooted) reduces,
+        COHI_KIND_TABLE(ANSWER)
+#undef ANSWER
+    };
+    return answers[kind];
+}
+
+static void deterministic_by_choice(test_rank *self)
+{
+    worlds_run(self, "COHORT_DETERMINISTIC=1", reduce_in_order);
+}
+
+/* With each algorithm of a reducing collective in turn. */
+static void deterministic_by_force(test_rank *self)
+{
+    char *forced = worlds_scratch(self), knob[64], knobs[256];
+    for (unsigned i = 0; cohi_algorithm_at(i) && !test_failed(); i++) {
+        const cohi_algorithm *row = cohi_algorithm_at(i);
+        if (!reduces(row->kind))
+            continue;
+        snprintf(knobs, sizeof knobs, "COHORT_DETERMINISTIC=1 %s=%s", knob_of(row, knob),
+                 row->name);
+        if (self->rank == 0)
+            snprintf(forced, 256, "%s", knobs);
+        worlds_run(self, knobs, reduce_in_order);
+    }
+    if (test_failed())
+        test_fail("that was with %s", knobs);
+}
+
+const test_case conform_coll_bits[] = {
+    IN_WORLDS(bits_are_equal, "S39", FROM_TWO, .limit_s = 60),
+    CASE(bits_with_mixed_memory, "S39", ON_MEMORY, FROM_TWO),
+    IN_WORLDS(deterministic_by_choice, "S39", FROM_TWO, .limit_s = 60),
+    IN_WORLDS(deterministic_by_force, "S39", SIZE(2) | SIZE(3) | SIZE(5), .limit_s = 120),
+};
+CONFORM_COUNT(coll_bits);

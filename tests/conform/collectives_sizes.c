@@ -1,0 +1,141 @@
+/* Every collective over lengths, places, roots and forms: SEMANTICS.md rows 36, 37, 38 and 41. */
+#include "conform.h"
+
+#include "collectives/calls.h"
+
+#include <string.h>
+
+enum { WAYS = 10 };
+
+/* Lengths in bytes for which something may be different: nothing, one element, a cache line and
+ * its neighbours, a page, the edges of chunks. Elements are f32. */
+static size_t counts_of(const test_rank *self, size_t counts[16])
+{
+    size_t n = (size_t)self->size, filled = 0;
+    const size_t all[] = {0, 1, n - 1, n, n + 1, 2 * n + 1, 15, 16, 17, 1024, 4097, 20001};
+    size_t most = strncmp(self->engine, "sim", 3) == 0 ? 1100 : 20001;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] <= most && (TEST_SANITIZED == 0 || i % 2 == 0))
+            counts[filled++] = all[i];
+    return filled;
+}
+
+/* The ways go through all places, roots, forms and cuts, though not through all of their
+ * products. */
+static test_call way_of(const test_rank *self, call_kind kind, size_t count, int way)
+{
+    int roots[] = {0, self->size - 1, self->size / 2};
+    return (test_call){
+        .kind = kind,
+        .dtype = COH_F32,
+        .op = COH_SUM,
+        .count = count,
+        .root = roots[way % 3],
+        .parts = (call_parts)(way % PARTS_COUNT),
+        .place = (call_place)(way % PLACE_COUNT),
+        .in_place = way / 2 % 2,
+        .started = way % 4 == 1,
+        .shifted = way / 3 % 2,
+        .seed = self->seed + (uint64_t)way * 7 + count,
+    };
+}
+
+static void sizes(test_rank *self)
+{
+    size_t counts[16], lengths = counts_of(self, counts);
+    call_kind kind = call_kind_in(self->row->name);
+    test_call largest = {.kind = kind, .dtype = COH_F32, .count = counts[lengths - 1]};
+    coh_team *team = coh_team_world(self->world);
+    call_rig rig;
+    if (!CHECK(kind != CALL_KIND_COUNT)
+        || !call_rig_open(&rig, self->world, call_bytes(&largest, self->size)))
+        return;
+    for (size_t i = 0; i < lengths; i++)
+        for (int way = 0; way < (counts[i] > 2000 ? WAYS / 2 : WAYS); way++) {
+            test_call call = way_of(self, kind, counts[i], way + (int)i % 2 * (WAYS / 2));
+            if (!call_perform(&rig, team, &call))
+                return;
+        }
+    call_rig_close(&rig);
+}
+
+/* More than is ever kept for one call: a mebibyte and a bit, of heap and of private memory. */
+static void large(test_rank *self)
+{
+    call_kind kind = call_kind_in(self->row->name);
+    const call_traits *traits = &call_table[kind];
+    test_call call = {.kind = kind, .dtype = COH_F32, .op = COH_SUM, .seed = self->seed};
+    call.count = (1 << 18) + 1;
+    if (!traits->reduces && !traits->rooted)
+        call.count /= (size_t)self->size;
+    coh_team *team = coh_team_world(self->world);
+    call_rig rig;
+    if (!call_rig_open(&rig, self->world, call_bytes(&call, self->size)))
+        return;
+    for (int way = 0; way < 4; way++) {
+        call.place = way % 2 ? PLACE_PRIVATE : PLACE_HEAP;
+        call.in_place = way / 2 == 1;
+        call.started = way == 2;
+        call.shifted = way == 3;
+        call.parts = PARTS_RAGGED;
+        call.root = way % self->size;
+        call.seed++;
+        if (!call_perform(&rig, team, &call))
+            return;
+    }
+    call_rig_close(&rig);
+}
+
+/* A barrier that was started is one: who sees it done finds all others arrived. */
+static void barriers_by_request(test_rank *self)
+{
+    _Atomic uint64_t *arrived = self->shared;
+    coh_team *team = coh_team_world(self->world);
+    for (uint64_t round = 1; round <= (uint64_t)test_scaled(self, 200); round++) {
+        coh_request *request = NULL;
+        atomic_store(&arrived[self->rank], round);
+        if (!CHECK_OK(coh_barrier_start(team, &request))
+            || !CHECK_OK(coh_request_wait(&request, NULL)) || !CHECK(request == NULL))
+            return;
+        for (int rank = 0; rank < self->size; rank++)
+            CHECK(atomic_load(&arrived[rank]) >= round);
+    }
+}
+
+/* As coh_barrier it completes what was issued before. */
+static void barrier_start_completes(test_rank *self)
+{
+    uint64_t *words, right = (uint64_t)((self->rank + 1) % self->size);
+    if (!CHECK_OK(coh_calloc(self->world, 2, sizeof *words, (void **)&words)))
+        return;
+    for (uint64_t round = 1; round <= (uint64_t)test_scaled(self, 100); round++) {
+        coh_request *request;
+        uint64_t *word = &words[round % 2];
+        CHECK_OK(coh_put_nbi(self->world, word, &round, sizeof round, (int)right));
+        if (!CHECK_OK(coh_barrier_start(coh_team_world(self->world), &request))
+            || !CHECK_OK(coh_request_wait(&request, NULL)) || !CHECK_EQ(*word, round))
+            return;
+    }
+    CHECK_OK(coh_free(self->world, words));
+}
+
+#define SIZES(constant, kind, reduces, rooted, in_place) \
+    {.name = "sizes_of_" #kind,                          \
+     .rows = "S36 S37 S38",                              \
+     .body = sizes,                                      \
+     .engines = ON_ALL,                                  \
+     .sizes = ANY_SIZE,                                  \
+     .limit_s = 60},
+#define LARGE(constant, kind, reduces, rooted, in_place) \
+    {.name = "large_" #kind,                             \
+     .rows = "S36",                                      \
+     .body = large,                                      \
+     .engines = ON_MAPPED,                               \
+     .sizes = SIZE(1) | SIZE(2) | SIZE(3) | SIZE(5),     \
+     .limit_s = 60},
+
+const test_case conform_coll_sizes[] = {
+    CALL_KINDS(SIZES) CALL_KINDS(LARGE) CASE(barriers_by_request, "S15", ON_ALL, ANY_SIZE),
+    CASE(barrier_start_completes, "S5", ON_MEMORY, ANY_SIZE),
+};
+CONFORM_COUNT(coll_sizes);

@@ -1,0 +1,109 @@
+/* What is wrong on one rank is told to all that need something of it: none waits, none believes it
+ * a success, and the team goes on. */
+#include "conform.h"
+
+#include "sabotage.h"
+
+#include <stdio.h>
+
+/* Whether the member needs something of the odd one. Who does not may be through with its part. */
+static bool depends(const test_call *call, int member, int odd)
+{
+    switch (call->kind) {
+    case CALL_REDUCE:
+    case CALL_GATHER:
+        return member == call->root;
+    case CALL_SCATTER:
+    case CALL_BROADCAST:
+        return odd == call->root;
+    case CALL_SCAN:
+    case CALL_SCAN_EXCLUSIVE:
+        return member > odd;
+    default:
+        return true;
+    }
+}
+
+static void spoil(call_rig *rig, const sabotage *row, coh_team *team, const test_call *good)
+{
+    test_call bad = *good;
+    call_expect_nothing(rig);
+    if (CHECK(row->spoil(rig, &bad, team))
+        && sabotage_check(row, &bad, sabotage_outcome(rig, team, &bad)))
+        call_check(rig, good);
+}
+
+/* The one that is wrong is told of its own mistake, the others of the rank that made it. */
+static void spoil_on(test_rank *self, call_rig *rig, const sabotage *row, const test_call *good,
+                     int odd)
+{
+    coh_team *team = coh_team_world(self->world);
+    char text[256], words[32];
+    call_prepare(rig, team, good);
+    if (self->rank == odd) {
+        spoil(rig, row, team, good);
+        return;
+    }
+    coh_status status = sabotage_outcome(rig, team, good);
+    snprintf(words, sizeof words, "rank %d", odd);
+    bool told = status != COH_OK && test_holds(coh_last_error(), words);
+    if (!told && (status != COH_OK || depends(good, self->rank, odd)))
+        test_fail("%s on rank %d alone: %s ended here with %s and \"%s\"", row->name, odd,
+                  call_text(good, text), coh_status_name(status), coh_last_error());
+}
+
+/* Whether the odd member of such a call has what the row spoils. */
+static bool concerns(const sabotage *row, const test_call *good, coh_team *team, int odd)
+{
+    unsigned char bytes[4096];
+    call_rig scratch = {.source = bytes, .target = bytes};
+    test_call call = *good;
+    int me = coh_team_index(team); /* as if this member were the odd one */
+    call.root = good->root == odd ? me : (me + 1) % coh_team_size(team);
+    return row->spoil(&scratch, &call, team);
+}
+
+static bool try_row(test_rank *self, call_rig *rig, const sabotage *row, call_kind kind, int odd,
+                    int root)
+{
+    coh_team *team = coh_team_world(self->world);
+    test_call good = sabotage_call(kind, self->seed + (uint64_t)odd), after = good;
+    good.root = root;
+    if (!concerns(row, &good, team, odd))
+        return true;
+    spoil_on(self, rig, row, &good, odd);
+    if (test_failed())
+        return false;
+    after.root = self->size / 2;
+    if (call_perform(rig, team, &after) && CHECK_OK(coh_team_sync(team)))
+        return true;
+    test_fail("that was after %s on rank %d", row->name, odd);
+    return false;
+}
+
+static void wrong_on_one(test_rank *self)
+{
+    call_kind kind = call_kind_in(self->row->name);
+    test_call largest = {.kind = CALL_ALL_TO_ALL_V, .dtype = COH_F64, .count = 64};
+    int n = self->size, step = n > 2 ? n - 1 : 1; /* the first and the last */
+    call_rig rig;
+    if (!call_rig_open(&rig, self->world, call_bytes(&largest, self->size)))
+        return;
+    for (const sabotage *row = sabotages; row->name; row++)
+        for (int odd = 0; odd < n; odd += step)
+            if (!try_row(self, &rig, row, kind, odd, odd)
+                || !try_row(self, &rig, row, kind, odd, (odd + 1) % n))
+                return;
+    call_rig_close(&rig);
+}
+
+#define WRONG(constant, kind, reduces, rooted, in_place) \
+    {.name = "wrong_on_one_" #kind,                      \
+     .rows = "S42 F17",                                  \
+     .body = wrong_on_one,                               \
+     .engines = ON_ALL,                                  \
+     .sizes = SIZE(2) | SIZE(3) | SIZE(5),               \
+     .limit_s = 40},
+
+const test_case conform_coll_wrong[] = {CALL_KINDS(WRONG)};
+CONFORM_COUNT(coll_wrong);
