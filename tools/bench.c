@@ -1,6 +1,7 @@
 /* bench.c - `cohort bench`: Cohort's calls beside the limits of this machine. */
 #include "bench.h"
 
+#include "bench_pipeline.h"
 #include "command.h"
 #include "flags.h"
 
@@ -15,10 +16,22 @@
 /* Ranks for each core where there are to be more ranks than cores. */
 enum { CROWD = 4 };
 
-static int take_ranks(void *target, const char *flag, const char *value)
+/* Of lists that have room for a few. */
+static int refuse_many(const char *flag, const char *text, int most)
 {
-    cohi_bench_options *options = target;
-    return cohi_parse_count(flag, value, 1, COHI_BENCH_RANKS, &options->ranks) == COH_OK ? 0 : -1;
+    cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' is one too many; give at most %d", flag, text, most);
+    return -1;
+}
+
+static int take_rank_count(cohi_bench_options *options, const char *flag, const char *text)
+{
+    uint64_t ranks;
+    if (cohi_parse_count(flag, text, 1, COHI_BENCH_RANKS, &ranks) != COH_OK)
+        return -1;
+    if (options->rank_count == COHI_BENCH_LISTED)
+        return refuse_many(flag, text, COHI_BENCH_LISTED);
+    options->rank_list[options->rank_count++] = ranks;
+    return 0;
 }
 
 static int take_rounds(void *target, const char *flag, const char *value)
@@ -42,42 +55,113 @@ static int take_engine(void *target, const char *flag, const char *value)
     return -1;
 }
 
-static int take_size(cohi_bench_options *options, const char *flag, const char *text)
+static int add_size(cohi_bench_options *options, const char *flag, const char *text, uint64_t bytes)
 {
-    uint64_t bytes;
-    if (cohi_parse_size(flag, text, &bytes) != COH_OK || bytes == 0) {
-        cohi_fail(COH_INVALID_ARGUMENT,
-                  "%s: '%s' is not a size; give 1 byte to 128T, such as 8,64K,1M", flag, text);
-        return -1;
-    }
-    if (options->size_count == COHI_BENCH_SIZES) {
-        cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' is one size too many; give at most %d", flag,
-                  text, COHI_BENCH_SIZES);
-        return -1;
-    }
+    if (options->size_count == COHI_BENCH_SIZES)
+        return refuse_many(flag, text, COHI_BENCH_SIZES);
     options->sizes[options->size_count++] = bytes;
     return 0;
 }
 
-static int take_json(void *target, const char *flag, const char *value)
+static int parse_one_size(const char *flag, const char *text, uint64_t *bytes)
 {
-    (void)flag, (void)value;
-    ((cohi_bench_options *)target)->json = 1;
+    if (cohi_parse_size(flag, text, bytes) == COH_OK && *bytes > 0)
+        return 0;
+    cohi_fail(COH_INVALID_ARGUMENT,
+              "%s: '%s' is not a size; give 1 byte to 128T, such as 8,64K,1M or 1K-16M", flag,
+              text);
+    return -1;
+}
+
+/* "1K-16M": from the first on, four times as much each time, up to the second. */
+static int take_range(cohi_bench_options *options, const char *flag, char *text, char *dash)
+{
+    uint64_t from, to;
+    *dash = '\0';
+    if (parse_one_size(flag, text, &from) != 0 || parse_one_size(flag, dash + 1, &to) != 0)
+        return -1;
+    *dash = '-';
+    if (from > to) {
+        cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' ends before it begins", flag, text);
+        return -1;
+    }
+    for (uint64_t bytes = from; bytes <= to; bytes *= 4) {
+        if (add_size(options, flag, text, bytes) != 0)
+            return -1;
+    }
     return 0;
 }
 
-static int take_quick(void *target, const char *flag, const char *value)
+static int take_size(cohi_bench_options *options, const char *flag, const char *text)
 {
-    (void)flag, (void)value;
-    ((cohi_bench_options *)target)->quick = 1;
+    char copy[64];
+    uint64_t bytes;
+    snprintf(copy, sizeof copy, "%s", text);
+    char *dash = strchr(copy, '-');
+    if (dash && dash != copy)
+        return take_range(options, flag, copy, dash);
+    return parse_one_size(flag, text, &bytes) == 0 ? add_size(options, flag, text, bytes) : -1;
+}
+
+static int take_dtype(cohi_bench_options *options, const char *flag, const char *text)
+{
+    static const coh_dtype types[] = {
+#define ONE_TYPE(constant, value, name, bytes) constant,
+        COH_DTYPE_TABLE(ONE_TYPE)
+#undef ONE_TYPE
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(coh_dtype_name(types[i]), text) != 0)
+            continue;
+        if (options->dtype_count == COHI_BENCH_LISTED)
+            return refuse_many(flag, text, COHI_BENCH_LISTED);
+        options->dtypes[options->dtype_count++] = types[i];
+        return 0;
+    }
+    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no type '%s'; there are f32, bf16, f16, i64, ...",
+              flag, text);
+    return -1;
+}
+
+static int take_runs(void *target, const char *flag, const char *value)
+{
+    cohi_bench_options *options = target;
+    return cohi_parse_count(flag, value, 1, COHI_BENCH_TURNS, &options->runs) == COH_OK ? 0 : -1;
+}
+
+static int take_html(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    ((cohi_bench_options *)target)->html = value;
     return 0;
 }
+
+/* Flags without a value. */
+#define TAKE_SWITCH(field)                                                     \
+    static int take_##field(void *target, const char *flag, const char *value) \
+    {                                                                          \
+        (void)flag, (void)value;                                               \
+        ((cohi_bench_options *)target)->field = 1;                             \
+        return 0;                                                              \
+    }
+TAKE_SWITCH(json)
+TAKE_SWITCH(csv)
+TAKE_SWITCH(quick)
+TAKE_SWITCH(heap)
+TAKE_SWITCH(private)
+TAKE_SWITCH(warm)
+TAKE_SWITCH(cold)
+TAKE_SWITCH(in_place)
 
 static int take_peer(cohi_bench_options *options, const char *flag, const char *text)
 {
     const char *name;
     char known[128] = "";
     size_t used = 0;
+    if (strcmp(text, "installed") == 0) {
+        options->against |= cohi_bench_peers_installed();
+        return 0;
+    }
     for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++) {
         if (strcmp(name, text) == 0) {
             options->against |= 1u << i;
@@ -87,7 +171,8 @@ static int take_peer(cohi_bench_options *options, const char *flag, const char *
             used +=
                 (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", name);
     }
-    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no peer '%s'; there are %s", flag, text, known);
+    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no peer '%s'; there are %s, installed", flag,
+              text, known);
     return -1;
 }
 
@@ -111,21 +196,49 @@ static int take_sizes(void *target, const char *flag, const char *value)
     return take_list(options, flag, value, take_size);
 }
 
+static int take_ranks(void *target, const char *flag, const char *value)
+{
+    ((cohi_bench_options *)target)->rank_count = 0;
+    return take_list(target, flag, value, take_rank_count);
+}
+
+static int take_dtypes(void *target, const char *flag, const char *value)
+{
+    cohi_bench_options *options = target;
+    options->dtype_count = 0;
+    options->dtype_text = value;
+    return take_list(options, flag, value, take_dtype);
+}
+
 static int take_against(void *target, const char *flag, const char *value)
 {
     return take_list(target, flag, value, take_peer);
 }
 
 static const cohi_flag_row flags[] = {
-    {"ranks", 'n', "RANKS",
-     "how many ranks, 1 to 1024 (2; for the barrier also four for each core)", take_ranks},
+    {"ranks", 'n', "LIST",
+     "how many ranks, 1 to 1024, such as 2,4,8 (2; for the barrier also four for each core)",
+     take_ranks},
     {"engine", 0, "ENGINE", "shm (processes) or threads (shm)", take_engine},
-    {"sizes", 0, "LIST", "bytes to move, such as 8,64K,1M", take_sizes},
-    {"rounds", 0, "COUNT", "how often each is measured, in turns (21; quick, or --against, 7)",
-     take_rounds},
-    {"against", 0, "LIST", "openmpi, oshmem, mpich: those that are installed, in turns with Cohort",
-     take_against},
+    {"sizes", 0, "LIST", "bytes to move, such as 8,64K,1M; 1K-16M: four times as much each time",
+     take_sizes},
+    {"dtype", 0, "LIST", "types of collectives, such as f32,bf16", take_dtypes},
+    {"heap", 0, NULL, "collectives from the symmetric heap", take_heap},
+    {"private", 0, NULL, "and from private memory (both for all_reduce of two ranks)",
+     take_private},
+    {"warm", 0, NULL, "collectives with buffers in the caches", take_warm},
+    {"cold", 0, NULL, "and with buffers that were taken out of them (both for two ranks)",
+     take_cold},
+    {"in-place", 0, NULL, "collectives in place", take_in_place},
+    {"rounds", 0, "COUNT",
+     "how often each is measured, in turns (21; quick 7; turns of --against 5)", take_rounds},
+    {"runs", 0, "COUNT", "do everything so often, and show the worst beside the median (1)",
+     take_runs},
+    {"against", 0, "LIST",
+     "openmpi, oshmem, mpich, in turns with Cohort; installed: those that are", take_against},
     {"json", 0, NULL, "print one JSON object", take_json},
+    {"csv", 0, NULL, "print comma-separated values", take_csv},
+    {"html", 0, "FILE", "write a page with charts as well", take_html},
     {"quick", 0, NULL, "fewer sizes and rounds", take_quick},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -138,14 +251,21 @@ static const cohi_usage usage = {
     flags,
     "benchmarks (all, when none is named; with --against those that the peers have too):\n"
     "barrier, sync, put, get, quiet, deliver, strided, fetch_add, compare_swap, signal,\n"
-    "message, private_message, rate, thread_puts, thread_adds",
+    "message, private_message, rate, thread_puts, thread_adds, all_reduce, reduce,\n"
+    "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
+    "from_bf16, to_f16, from_f16; collectives: barrier and those from all_reduce to scan\n"
+    "apart from these: pipeline, with flags of its own (cohort bench pipeline --help)",
 };
 
 static int choose(cohi_bench_options *options, const char *name)
 {
-    char known[256] = "";
+    char known[512] = "";
     size_t used = 0;
     const cohi_bench_case *row;
+    if (strcmp(name, "collectives") == 0) {
+        options->chosen |= cohi_bench_collective_cases();
+        return choose(options, "barrier");
+    }
     for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
         if (strcmp(row->name, name) == 0) {
             options->chosen |= 1u << i;
@@ -187,56 +307,138 @@ static unsigned runnable(const cohi_bench_options *options, int must_crowd)
 }
 
 /* A benchmark that was asked for by name and cannot run with that few ranks. */
-static int refuse_few_ranks(const cohi_bench_options *options)
+static int refuse_few_ranks(cohi_bench_options options)
 {
     const cohi_bench_case *row;
-    unsigned missing = options->chosen & ~runnable(options, 0);
-    for (size_t i = 0; missing && (row = cohi_bench_case_at(i)); i++) {
-        if (missing >> i & 1)
-            return cohi_flags_refuse(&usage, "--ranks: %s needs at least %d ranks, not %d",
-                                     row->name, row->least_ranks, (int)options->ranks);
+    for (size_t at = 0; at < options.rank_count; at++) {
+        options.ranks = options.rank_list[at];
+        unsigned missing = options.chosen & ~runnable(&options, 0);
+        for (size_t i = 0; missing && (row = cohi_bench_case_at(i)); i++) {
+            if (missing >> i & 1)
+                return cohi_flags_refuse(&usage, "--ranks: %s needs at least %d ranks, not %d",
+                                         row->name, row->least_ranks, (int)options.ranks);
+        }
     }
     return 0;
 }
 
-static int run_job(cohi_bench_options options, uint64_t ranks, int must_crowd, json_t *results)
+/* ---- jobs ---- */
+
+/* The options of one job; nothing chosen when there is nothing for so many ranks. */
+static cohi_bench_options options_of_job(const cohi_bench_options *options, uint64_t ranks,
+                                         int must_crowd)
 {
-    options.ranks = ranks;
-    options.crowded = ranks > (uint64_t)cohi_os_core_count();
-    options.chosen = runnable(&options, must_crowd);
-    return options.chosen ? cohi_bench_job(&options, results) : 0;
+    cohi_bench_options job = *options;
+    job.ranks = ranks;
+    job.crowded = ranks > (uint64_t)cohi_os_core_count();
+    job.chosen = runnable(&job, must_crowd);
+    return job;
 }
 
-static int run_against(cohi_bench_options options, json_t *results, json_t *peers)
+enum { MOST_JOBS = COHI_BENCH_LISTED };
+
+/* Without -n: two ranks, and without peers some benchmarks with more than there are cores too. */
+static size_t plan_jobs(const cohi_bench_options *options, cohi_bench_options jobs[MOST_JOBS])
 {
-    options.ranks = options.ranks ? options.ranks : 2;
-    options.crowded = options.ranks > (uint64_t)cohi_os_core_count();
-    options.chosen = runnable(&options, 0);
-    return cohi_bench_against(&options, results, peers);
+    size_t count = 0;
+    for (; count < options->rank_count; count++)
+        jobs[count] = options_of_job(options, options->rank_list[count], 0);
+    if (count > 0)
+        return count;
+    jobs[count++] = options_of_job(options, 2, 0);
+    if (!options->against)
+        jobs[count++] = options_of_job(options, (uint64_t)cohi_os_core_count() * CROWD, 1);
+    return count;
 }
 
-static int run_alone(const cohi_bench_options *options, json_t *results)
+static double weight_of(const cohi_bench_options *job)
 {
-    int status = run_job(*options, options->ranks ? options->ranks : 2, 0, results);
-    if (status == 0 && options->ranks == 0)
-        status = run_job(*options, (uint64_t)cohi_os_core_count() * CROWD, 1, results);
+    if (job->against)
+        return cohi_bench_against_weight(job);
+    cohi_bench_points points = cohi_bench_points_of(job);
+    double weight = 0;
+    for (size_t i = 0; i < points.count; i++)
+        weight += cohi_bench_weight(&points.at[i]);
+    free(points.at);
+    return weight;
+}
+
+static int run_jobs(const cohi_bench_options *jobs, size_t count, const cohi_bench_findings *found)
+{
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        if (!jobs[i].chosen)
+            continue;
+        status = jobs[i].against ? cohi_bench_against(&jobs[i], found)
+                                 : cohi_bench_job(&jobs[i], found->results, found->probes);
+    }
     return status;
+}
+
+/* All jobs, as often as there are to be runs. */
+static int run_runs(const cohi_bench_options *options, const cohi_bench_findings *found)
+{
+    cohi_bench_options jobs[MOST_JOBS];
+    size_t count = plan_jobs(options, jobs);
+    uint64_t runs = options->runs ? options->runs : 1;
+    double weight = 0;
+    int status = 0;
+    for (size_t i = 0; i < count; i++)
+        weight += weight_of(&jobs[i]);
+    cohi_bench_progress_begin(weight * (double)runs);
+    json_t *all = json_array();
+    for (uint64_t run = 0; run < runs && status == 0; run++) {
+        cohi_bench_findings once = {json_array(), run == 0 ? found->peers : json_array(),
+                                    found->probes};
+        status = run_jobs(jobs, count, &once);
+        json_array_append_new(all, once.results);
+        if (run > 0)
+            json_decref(once.peers);
+    }
+    cohi_bench_progress_end();
+    if (status == 0)
+        cohi_bench_merge_runs(all, found->results);
+    json_decref(all);
+    return status;
+}
+
+static int report(const cohi_bench_options *options, const cohi_bench_findings *found)
+{
+    json_t *json = cohi_bench_report_json(options, found);
+    int status = json ? cohi_bench_report(options, json) : -1;
+    json_decref(json);
+    if (status == 0)
+        return 0;
+    fprintf(stderr, "cohort bench: the report could not be written\n");
+    return EXIT_FAILURE;
 }
 
 static int run_all(const cohi_bench_options *options)
 {
-    json_t *results = json_array(), *peers = json_array();
+    cohi_bench_findings found = {json_array(), json_array(), json_array()};
     int status = EXIT_FAILURE;
-    if (results && peers)
-        status =
-            options->against ? run_against(*options, results, peers) : run_alone(options, results);
-    if (status == 0 && cohi_bench_report(options, results, peers) != 0) {
-        fprintf(stderr, "cohort bench: the report could not be written\n");
-        status = EXIT_FAILURE;
-    }
-    json_decref(results);
-    json_decref(peers);
+    if (found.results && found.peers && found.probes)
+        status = run_runs(options, &found);
+    if (status == 0)
+        status = report(options, &found);
+    json_decref(found.results);
+    json_decref(found.peers);
+    json_decref(found.probes);
     return status;
+}
+
+/* What cannot be is refused before anything runs. 0, or what to exit with. */
+static int refuse_combination(const cohi_bench_options *options)
+{
+    int status = 0;
+    if (options->chosen && options->rank_count && (status = refuse_few_ranks(*options)) != 0)
+        return status;
+    if (options->against && options->rounds > COHI_BENCH_TURNS)
+        return cohi_flags_refuse(&usage, "--rounds: %d is more than the %d turns of --against",
+                                 (int)options->rounds, COHI_BENCH_TURNS);
+    if (options->json && options->csv)
+        return cohi_flags_refuse(&usage, "--json and --csv: give one of them");
+    return 0;
 }
 
 int cohi_tool_bench(int argc, char **argv)
@@ -246,15 +448,16 @@ int cohi_tool_bench(int argc, char **argv)
     options.crowded = argc > 1 && strcmp(argv[1], "--worker-crowded") == 0;
     worker = worker || options.crowded;
     int status;
+    if (argc > 1 && strcmp(argv[1], "pipeline") == 0)
+        return cohi_bench_pipeline(argc - 1, argv + 1);
     if (parse(argc - worker, argv + worker, &options, &status) != 0)
         return status;
-    if (worker)
+    if (worker) {
+        options.ranks = options.rank_list[0];
         return cohi_bench_worker(&options);
-    if (options.chosen && options.ranks && (status = refuse_few_ranks(&options)) != 0)
+    }
+    if ((status = refuse_combination(&options)) != 0)
         return status;
-    if (options.against && options.rounds > COHI_BENCH_TURNS)
-        return cohi_flags_refuse(&usage, "--rounds: %d is more than the %d turns of --against",
-                                 (int)options.rounds, COHI_BENCH_TURNS);
     if (!options.chosen)
         options.chosen = options.against ? cohi_bench_peer_cases(options.against) : ~0u;
     cohi_bench_catch_signals();

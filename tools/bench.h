@@ -2,6 +2,7 @@
  * bench.h - the parts of `cohort bench`.
  *
  *   bench.c          the command line
+ *   bench_points.c   what is measured: benchmarks, sizes and variants, as a list
  *   bench_child.c    runs a program, reads its lines, and ends it when a signal says so
  *   bench_job.c      starts the ranks and reads what they found
  *   bench_worker.c   is the ranks
@@ -12,10 +13,16 @@
  *   bench_turns.c    signal
  *   bench_message.c  message, private_message, rate
  *   bench_threads.c  thread_puts, thread_adds
+ *   bench_collective.c, bench_calls.c  all_reduce to scan
+ *   bench_convert.c  to_bf16, from_bf16, to_f16, from_f16
  *   bench_measure.c  rounds and medians
  *   bench_peers.c    builds and runs the programs of bench/peers/
  *   bench_against.c  Cohort and its peers in turns
+ *   bench_runs.c     several runs: the worst beside the median
+ *   bench_progress.c a bar on a terminal
  *   bench_report.c   results as JSON and as tables
+ *   bench_csv.c      and as comma-separated values
+ *   bench_html.c     and as a page with charts, which bench/report/page.html is the frame of
  *
  * A benchmark has contenders: Cohort's call, always the first, and the loops of bench/limit/ on the
  * same memory. All take turns, round by round, so that whatever else the machine does meets all of
@@ -30,6 +37,8 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
 
 enum {
     COHI_BENCH_SIZES = 32,
@@ -37,36 +46,75 @@ enum {
     COHI_BENCH_RANKS = 1024,
     COHI_BENCH_THREADS = 16,
     COHI_BENCH_TURNS = 1000,
+    COHI_BENCH_APART = 200, /* calls of a round that are timed one by one */
+    COHI_BENCH_LISTED = 8,  /* rank counts, types */
 };
+
+/* How a collective is measured, apart from the size. */
+typedef struct cohi_bench_variant {
+    coh_dtype dtype;
+    int private; /* buffers of the ranks' own instead of the heap's */
+    int cold;    /* taken out of the caches before each call */
+    int in_place;
+} cohi_bench_variant;
 
 /* ---- options (bench.c) ---- */
 
 typedef struct cohi_bench_options {
-    unsigned chosen;    /* one bit for each benchmark, by index; 0: all */
-    uint64_t ranks;     /* 0: two, and for the barrier more than there are cores as well */
+    unsigned chosen; /* one bit for each benchmark, by index; 0: all */
+    uint64_t ranks;  /* of the job at hand */
+    uint64_t rank_list[COHI_BENCH_LISTED];
+    size_t rank_count;  /* 0: two, and for the barrier more than there are cores as well */
     const char *engine; /* "shm" or "threads" */
     uint64_t sizes[COHI_BENCH_SIZES];
     size_t size_count;     /* 0: those of a full, or a quick, run */
     const char *size_text; /* as they were given, or NULL */
     uint64_t rounds;       /* 0: as many as a full, or a quick, run takes; of turns, with peers */
-    int json;
+    coh_dtype dtypes[COHI_BENCH_LISTED]; /* of collectives */
+    size_t dtype_count; /* 0: f32, and for all_reduce of two ranks both 16-bit floats too */
+    const char *dtype_text;
+    int heap, private; /* neither: the heap, and for all_reduce of two ranks both */
+    int warm, cold;    /* neither: both for two ranks, else warm */
+    int in_place;
+    uint64_t runs; /* 0: one */
+    int json, csv;
+    const char *html; /* the page's file, or NULL */
     int quick;
     int crowded; /* more ranks than cores; the ranks cannot tell once they are bound to one each */
     unsigned against; /* one bit for each peer, by index */
 } cohi_bench_options;
 
-/* The sizes that the options mean. */
-typedef struct cohi_bench_sizes {
-    const uint64_t *at;
-    size_t count;
-} cohi_bench_sizes;
+typedef struct cohi_bench_case cohi_bench_case;
 
-cohi_bench_sizes cohi_bench_chosen_sizes(const cohi_bench_options *options);
+/* ---- what is measured (bench_points.c) ---- */
+
+/* One measurement of a benchmark. */
+typedef struct cohi_bench_point {
+    const cohi_bench_case *row;
+    uint64_t bytes; /* 0 where it has no size */
+    cohi_bench_variant variant;
+} cohi_bench_point;
+
+typedef struct cohi_bench_points {
+    cohi_bench_point *at;
+    size_t count;
+} cohi_bench_points;
+
+/* All that the options choose, for options->ranks ranks, in order; free(points.at). */
+cohi_bench_points cohi_bench_points_of(const cohi_bench_options *options);
+
+/* How long it takes, roughly, beside others. */
+double cohi_bench_weight(const cohi_bench_point *point);
+
+/* What tells it from others of its ranks and size, and what peers call it: "put",
+ * "all_reduce/f32/warm", "/in-place" behind it. Peers have no heap, so that is not in it. */
+void cohi_bench_point_key(const cohi_bench_point *point, char *key, size_t room);
 
 /* ---- measuring (bench_measure.c) ---- */
 
 typedef struct cohi_bench_contender {
     const char *name;
+    int aside;        /* measured for itself: no limit */
     const void *form; /* handed to `run` */
     /* Does it `repeats` times; nanoseconds for one, or less than 0 when a call failed. */
     double (*run)(void *context, const void *form, uint64_t repeats);
@@ -79,14 +127,17 @@ typedef struct cohi_bench_figure {
     double high;
     double
         fraction; /* of it that Cohort reaches: the median of its time / Cohort's, round by round */
+    int aside;
 } cohi_bench_figure;
 
 typedef struct cohi_bench_result {
     const char *benchmark;
     int ranks;
     uint64_t bytes;
+    int collective; /* has a variant */
+    cohi_bench_variant variant;
     size_t count;
-    size_t best; /* the limit: the fastest of figures 1 to count - 1 */
+    size_t best; /* the limit: the fastest of figures 1 to count - 1 that is not aside */
     cohi_bench_figure figures[COHI_BENCH_CONTENDERS]; /* the first is Cohort's */
 } cohi_bench_result;
 
@@ -100,6 +151,10 @@ typedef struct cohi_bench_plan {
 
 void cohi_bench_add(cohi_bench_plan *plan, const char *name, const void *form,
                     double (*run)(void *context, const void *form, uint64_t repeats));
+
+/* The same for one that is shown beside the others and is no limit; not the first two. */
+void cohi_bench_add_aside(cohi_bench_plan *plan, const char *name, const void *form,
+                          double (*run)(void *context, const void *form, uint64_t repeats));
 
 /* So many repeats of the first contender that a round takes about `nanoseconds`; 0: it failed. */
 uint64_t cohi_bench_repeats(const cohi_bench_plan *plan, double nanoseconds);
@@ -135,6 +190,8 @@ typedef struct cohi_bench_board {
     cohi_limit_line window[COHI_LIMIT_WINDOW];
     cohi_limit_line of_thread[COHI_BENCH_THREADS];
     cohi_limit_relay relay;
+    _Alignas(64) double times[COHI_BENCH_APART]; /* what the last calls took here, one by one */
+    cohi_limit_slot slots[2];
 } cohi_bench_board;
 
 /* One rank of the job that measures. */
@@ -144,6 +201,8 @@ typedef struct cohi_bench_rank {
     int size;
     int crowded;
     uint64_t rounds;
+    cohi_bench_variant variant;            /* of a collective */
+    char names[COHI_BENCH_CONTENDERS][48]; /* of its loops, until the result is told */
     char *shared;  /* symmetric, room for the largest size times the most that a row wants */
     char *private; /* of this rank alone, as large */
     cohi_bench_board *board;
@@ -166,20 +225,62 @@ cohi_bench_run cohi_bench_fetch_add, cohi_bench_compare_swap, cohi_bench_strided
 cohi_bench_run cohi_bench_signal;
 cohi_bench_run cohi_bench_message, cohi_bench_private_message, cohi_bench_rate;
 cohi_bench_run cohi_bench_thread_puts, cohi_bench_thread_adds;
+cohi_bench_run cohi_bench_all_reduce, cohi_bench_reduce, cohi_bench_reduce_scatter;
+cohi_bench_run cohi_bench_all_gather, cohi_bench_gather, cohi_bench_scatter, cohi_bench_broadcast;
+cohi_bench_run cohi_bench_all_to_all, cohi_bench_scan;
+cohi_bench_run cohi_bench_to_bf16, cohi_bench_from_bf16, cohi_bench_to_f16, cohi_bench_from_f16;
 
-typedef struct cohi_bench_case {
+struct cohi_bench_case {
     const char *name;
     const char *what;
     const char *limit;
     int least_ranks;
     int sized;   /* measured for each size */
     int crowded; /* measured with more ranks than cores too */
-    int room;    /* how many times its size it needs of both memories */
+    int room;    /* how many times its size it needs of both memories; collectives make their own */
+    int collective;
     cohi_bench_run *run;
-} cohi_bench_case;
+};
 
 /* By index from 0; NULL past the last. */
 const cohi_bench_case *cohi_bench_case_at(size_t index);
+
+/* One bit for each benchmark of collectives. */
+unsigned cohi_bench_collective_cases(void);
+
+/* ---- calls (bench_calls.c) ---- */
+
+/* One rank's part in a collective: Cohort's call with everything it needs. */
+typedef struct cohi_bench_call {
+    coh_team *team;
+    int rank, size;
+    cohi_bench_variant variant;
+    char *source, *target;
+    size_t count; /* elements: of all that is contributed, or of a block */
+    size_t source_bytes, target_bytes;
+} cohi_bench_call;
+
+/* What is known of a collective before there are buffers. */
+typedef struct cohi_bench_collective {
+    const char *name;
+    int rooted;    /* ranks do not wait for each other by nature */
+    int to_root;   /* rank 0 alone gets something */
+    int blocks;    /* count is that of a block, bytes / size */
+    int gathers;   /* the target is as large as all contributions */
+    int takes_own; /* the target is as large as a block */
+    coh_status (*run)(const cohi_bench_call *call);
+    /* Element `index` of this rank's target when all sources were filled. */
+    float (*expected)(const cohi_bench_call *call, size_t index);
+} cohi_bench_collective;
+
+/* Fills a source of f32 with values that tell ranks and places apart. */
+void cohi_bench_fill(const cohi_bench_call *call, char *source);
+
+/* Looks at some elements of the target; `who` is named when one is wrong. */
+coh_status cohi_bench_compare(const cohi_bench_collective *collective, const cohi_bench_call *call,
+                              const char *target, const char *who);
+
+const cohi_bench_collective *cohi_bench_collective_named(const char *name);
 
 /* ---- programs (bench_child.c) ---- */
 
@@ -214,8 +315,25 @@ int cohi_bench_child_run(const cohi_bench_child *child);
 int cohi_bench_worker(const cohi_bench_options *options);
 
 /* Runs the chosen benchmarks on that many ranks in a job of their own, and adds its results to the
- * array. The exit status of the job. */
-int cohi_bench_job(const cohi_bench_options *options, json_t *results);
+ * array; what it was like on the machine to `probes`. The exit status of the job. */
+int cohi_bench_job(const cohi_bench_options *options, json_t *results, json_t *probes);
+
+/* ---- a folder (bench_folder.c) ---- */
+
+enum { COHI_BENCH_PATH = 256 };
+
+/* Temporary. It is removed with all that is in it when the tool ends, however it does. */
+typedef struct cohi_bench_folder {
+    char path[COHI_BENCH_PATH]; /* empty: there is none */
+    int held;
+    pid_t keeper;
+} cohi_bench_folder;
+
+/* 0, or -1 with errno. */
+int cohi_bench_folder_make(cohi_bench_folder *folder);
+
+/* Removes it now; it has been when this returns. */
+void cohi_bench_folder_remove(cohi_bench_folder *folder);
 
 /* ---- peers (bench_peers.c) ---- */
 
@@ -241,31 +359,73 @@ unsigned cohi_bench_peer_cases(unsigned peers);
  * when there can be none. */
 cohi_bench_peers *cohi_bench_peers_open(const cohi_bench_options *options);
 
-/* Runs one of them; its times as {"get 8": 42.1, ...}, or NULL when it is, or has become, not
- * available. */
+/* Runs one of them for these points; its times as {"get 8": 42.1, ...}, empty where it has none of
+ * them, or NULL when it is, or has become, not available. */
 json_t *cohi_bench_peer_run(cohi_bench_peers *peers, size_t index,
-                            const cohi_bench_options *options);
+                            const cohi_bench_options *options, const cohi_bench_points *points);
 
-/* {"name": ..., "version": ..., "command": ...}, or {"name": ..., "why": ...} for one that is not
+/* {"name": ..., "ranks": ..., "version": ..., "command": ...}, or with "why" for one that is not
  * available; NULL for one that was not chosen. */
 json_t *cohi_bench_peer_json(const cohi_bench_peers *peers, size_t index);
 
 /* Removes the folder. */
 void cohi_bench_peers_close(cohi_bench_peers *peers);
 
+/* One bit for each that could be built here, by what is in PATH. */
+unsigned cohi_bench_peers_installed(void);
+
 /* ---- against peers (bench_against.c) ---- */
 
-/* Cohort's job and the chosen peers in turns. Fills both arrays; each result gets "peers", an
- * object of figures by name. The exit status. */
-int cohi_bench_against(const cohi_bench_options *options, json_t *results, json_t *peers);
+/* What comes of a run. */
+typedef struct cohi_bench_findings {
+    json_t *results, *peers, *probes; /* arrays */
+} cohi_bench_findings;
+
+/* Cohort's job and the chosen peers in turns, one benchmark after the other, so that what is
+ * compared is measured close together. Each result gets "peers", an object of figures by name. The
+ * exit status. */
+int cohi_bench_against(const cohi_bench_options *options, const cohi_bench_findings *found);
+
+/* The weight of all that it does, for a bar. */
+double cohi_bench_against_weight(const cohi_bench_options *options);
+
+/* ---- several runs (bench_runs.c) ---- */
+
+/* Puts the results of several runs (an array of arrays) together: of each figure the median over
+ * the runs, and in "worst" Cohort's slowest time, smallest fraction and largest ratio to a peer. */
+void cohi_bench_merge_runs(json_t *runs, json_t *results);
+
+/* ---- progress (bench_progress.c) ---- */
+
+/* Shows nothing where standard error is no terminal. `total` is the weight of all steps. */
+void cohi_bench_progress_begin(double total);
+void cohi_bench_progress_step(const char *text, double weight);
+void cohi_bench_progress_end(void);
 
 /* ---- report (bench_report.c) ---- */
 
 json_t *cohi_bench_result_json(const cohi_bench_result *result);
 
-/* Prints all results to standard output; `peers` is empty without --against. 0, or -1 when it could
- * not. */
-int cohi_bench_report(const cohi_bench_options *options, json_t *results, json_t *peers);
+/* Prints all results to standard output, and writes the page where one is wanted. 0, or -1 when it
+ * could not. */
+int cohi_bench_report(const cohi_bench_options *options, json_t *report);
+
+/* All that is known of a run, as one object: version, engine, host, date, noise, results, peers.
+ * Takes nothing over; NULL without memory. */
+json_t *cohi_bench_report_json(const cohi_bench_options *options, const cohi_bench_findings *found);
+
+/* The key of cohi_bench_point_key with memory and ranks: results of the same are one curve. */
+void cohi_bench_curve_text(const json_t *result, char *text, size_t room);
+
+/* Cohort's time divided by that of the faster peer; 0 without one. */
+double cohi_bench_of_faster_peer(const json_t *result);
+
+int cohi_bench_report_csv(const json_t *report, FILE *stream);
+
+/* Writes the page: whole, or not at all. 0, or -1 with errno. */
+int cohi_bench_report_html(const json_t *report, const char *path);
+
+extern const cohi_bench_source cohi_bench_page[];
 
 /* "64 KiB", "1.5 MiB". */
 void cohi_bench_size_text(uint64_t bytes, char *text, size_t room);

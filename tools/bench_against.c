@@ -4,9 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-enum { TURNS = 7, QUICK_TURNS = 3, ROUNDS_IN_A_TURN = 5, MOST_PEERS = 8 };
+enum { TURNS = 5, QUICK_TURNS = 3, ROUNDS_IN_A_TURN = 5, MOST_PEERS = 8 };
 
 struct turns {
     json_t *ours;              /* one array of results for each turn */
@@ -21,29 +20,23 @@ static double number_in(const json_t *json, const char *key)
 
 /* ---- taking turns ---- */
 
-static void show_turn(const char *who, size_t turn, size_t count)
-{
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K%s, turn %zu of %zu ...", who, turn + 1, count);
-}
-
-static int run_ours(const cohi_bench_options *options, struct turns *turns)
+static int run_ours(const cohi_bench_options *options, struct turns *turns, json_t *probes)
 {
     cohi_bench_options once = *options;
     once.rounds = ROUNDS_IN_A_TURN;
     json_t *results = json_array();
-    int status = cohi_bench_job(&once, results);
+    int status = cohi_bench_job(&once, results, probes);
     json_array_append_new(turns->ours, results);
     return status;
 }
 
 /* A peer that fails in one turn is out of all: there is nothing left to compare it by. */
 static void run_peer(cohi_bench_peers *peers, size_t index, const cohi_bench_options *options,
-                     struct turns *turns)
+                     const cohi_bench_points *points, struct turns *turns)
 {
     if (!turns->peers[index])
         return;
-    json_t *times = cohi_bench_peer_run(peers, index, options);
+    json_t *times = cohi_bench_peer_run(peers, index, options, points);
     if (times) {
         json_array_append_new(turns->peers[index], times);
         return;
@@ -53,19 +46,18 @@ static void run_peer(cohi_bench_peers *peers, size_t index, const cohi_bench_opt
 }
 
 static int run_turns(cohi_bench_peers *peers, const cohi_bench_options *options,
-                     struct turns *turns)
+                     struct turns *turns, json_t *probes)
 {
     int status = 0;
+    cohi_bench_points points = cohi_bench_points_of(options);
     for (size_t turn = 0; turn < turns->count && status == 0; turn++) {
-        status = run_ours(options, turns);
+        status = run_ours(options, turns, probes);
         for (size_t i = 0; cohi_bench_peer_name(i) && status == 0; i++) {
-            show_turn(cohi_bench_peer_name(i), turn, turns->count);
-            run_peer(peers, i, options, turns);
+            run_peer(peers, i, options, &points, turns);
             status = cohi_bench_stopped() ? 128 + cohi_bench_stopped() : 0;
         }
     }
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    free(points.at);
     return status;
 }
 
@@ -81,6 +73,7 @@ static void merge_figure(const struct turns *turns, size_t result, size_t loop, 
         const json_t *found = loop == 0 ? json_object_get(one, "ours")
                                         : json_array_get(json_object_get(one, "loops"), loop - 1);
         figure->name = json_string_value(json_object_get(found, "name"));
+        figure->aside = json_is_true(json_object_get(found, "aside"));
         medians[turn] = times[turn] = number_in(found, "median_ns");
         fractions[turn] = number_in(found, "fraction");
     }
@@ -109,12 +102,13 @@ static json_t *peer_figure(const struct turns *turns, size_t peer, const char *k
                      "ratio_high", ratio.high);
 }
 
-static json_t *merge_peers(const struct turns *turns, const cohi_bench_result *result,
+static json_t *merge_peers(const struct turns *turns, const cohi_bench_point *point,
                            const double *ours)
 {
-    char key[96];
+    char name[96], key[128];
     json_t *peers = json_object();
-    snprintf(key, sizeof key, "%s %" PRIu64, result->benchmark, result->bytes);
+    cohi_bench_point_key(point, name, sizeof name);
+    snprintf(key, sizeof key, "%s %" PRIu64, name, point->bytes);
     for (size_t i = 0; cohi_bench_peer_name(i); i++) {
         json_t *figure = turns->peers[i] ? peer_figure(turns, i, key, ours) : NULL;
         if (figure)
@@ -123,59 +117,107 @@ static json_t *merge_peers(const struct turns *turns, const cohi_bench_result *r
     return peers;
 }
 
-static json_t *merge_result(const struct turns *turns, size_t index)
+static json_t *merge_result(const struct turns *turns, size_t index, const cohi_bench_point *point,
+                            int ranks)
 {
     const json_t *first = json_array_get(json_array_get(turns->ours, 0), index);
     double ours[COHI_BENCH_TURNS], unused[COHI_BENCH_TURNS];
-    cohi_bench_result result = {.benchmark = json_string_value(json_object_get(first, "benchmark")),
-                                .ranks = (int)json_integer_value(json_object_get(first, "ranks")),
-                                .bytes =
-                                    (uint64_t)json_integer_value(json_object_get(first, "bytes")),
+    cohi_bench_result result = {.benchmark = point->row->name,
+                                .ranks = ranks,
+                                .bytes = point->bytes,
+                                .collective = point->row->collective,
+                                .variant = point->variant,
                                 .count = 1 + json_array_size(json_object_get(first, "loops"))};
     for (size_t i = 0; i < result.count; i++)
         merge_figure(turns, index, i, i == 0 ? ours : unused, &result.figures[i]);
     cohi_bench_find_best(&result);
     json_t *json = cohi_bench_result_json(&result);
-    json_object_set_new(json, "peers", merge_peers(turns, &result, ours));
+    json_object_set_new(json, "peers", merge_peers(turns, point, ours));
     return json;
 }
 
-static void merge(const struct turns *turns, json_t *results)
+/* The results of a job are in the order of its points. */
+static void merge(const struct turns *turns, const cohi_bench_options *options, json_t *results)
 {
+    cohi_bench_points points = cohi_bench_points_of(options);
     size_t count = json_array_size(json_array_get(turns->ours, 0));
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(results, merge_result(turns, i));
+    for (size_t i = 0; i < count && i < points.count; i++)
+        json_array_append_new(results, merge_result(turns, i, &points.at[i], (int)options->ranks));
+    free(points.at);
 }
 
 /* ---- */
 
+static size_t turns_of(const cohi_bench_options *options)
+{
+    if (options->rounds)
+        return options->rounds;
+    return options->quick || options->crowded ? QUICK_TURNS : TURNS;
+}
+
 static struct turns make_turns(const cohi_bench_options *options)
 {
-    struct turns turns = {.ours = json_array(), .count = options->quick ? QUICK_TURNS : TURNS};
-    if (options->rounds)
-        turns.count = options->rounds;
+    struct turns turns = {.ours = json_array(), .count = turns_of(options)};
     for (size_t i = 0; cohi_bench_peer_name(i) && i < MOST_PEERS; i++)
         turns.peers[i] = options->against >> i & 1 ? json_array() : NULL;
     return turns;
 }
 
-int cohi_bench_against(const cohi_bench_options *options, json_t *results, json_t *peers)
+static int run_benchmark(cohi_bench_peers *peers, const cohi_bench_options *options,
+                         const cohi_bench_findings *found)
 {
+    struct turns turns = make_turns(options);
+    int status = cohi_bench_stopped() ? 128 + cohi_bench_stopped()
+                                      : run_turns(peers, options, &turns, found->probes);
+    if (status == 0)
+        merge(&turns, options, found->results);
+    for (size_t i = 0; cohi_bench_peer_name(i); i++)
+        json_decref(turns.peers[i]);
+    json_decref(turns.ours);
+    return status;
+}
+
+/* The next benchmark of those chosen, alone; 0 when there is none. `index` moves on. */
+static int next_benchmark(const cohi_bench_options *options, size_t *index,
+                          cohi_bench_options *alone)
+{
+    for (; cohi_bench_case_at(*index); ++*index) {
+        *alone = *options;
+        alone->chosen = options->chosen & 1u << *index;
+        if (!alone->chosen)
+            continue;
+        ++*index;
+        return 1;
+    }
+    return 0;
+}
+
+int cohi_bench_against(const cohi_bench_options *options, const cohi_bench_findings *found)
+{
+    cohi_bench_options alone;
+    int status = 0;
     cohi_bench_peers *open = cohi_bench_peers_open(options);
     if (!open)
         return EXIT_FAILURE;
-    struct turns turns = make_turns(options);
-    int status =
-        cohi_bench_stopped() ? 128 + cohi_bench_stopped() : run_turns(open, options, &turns);
-    if (status == 0)
-        merge(&turns, results);
+    for (size_t index = 0; status == 0 && next_benchmark(options, &index, &alone);)
+        status = run_benchmark(open, &alone, found);
     for (size_t i = 0; cohi_bench_peer_name(i); i++) {
         json_t *peer = cohi_bench_peer_json(open, i);
-        if (peer)
-            json_array_append_new(peers, peer);
-        json_decref(turns.peers[i]);
+        if (!peer)
+            continue;
+        json_object_set_new(peer, "ranks", json_integer((json_int_t)options->ranks));
+        json_array_append_new(found->peers, peer);
     }
-    json_decref(turns.ours);
     cohi_bench_peers_close(open);
     return status;
+}
+
+double cohi_bench_against_weight(const cohi_bench_options *options)
+{
+    cohi_bench_points points = cohi_bench_points_of(options);
+    double weight = 0;
+    for (size_t i = 0; i < points.count; i++)
+        weight += cohi_bench_weight(&points.at[i]);
+    free(points.at);
+    return weight * (double)turns_of(options);
 }

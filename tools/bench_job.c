@@ -58,8 +58,22 @@ static void add_worker(struct command *command, const cohi_bench_options *option
     add(command, command->ranks);
     add(command, "--engine");
     add(command, options->engine);
-    if (options->quick || options->against)
+    if (options->quick)
         add(command, "--quick");
+    if (options->heap)
+        add(command, "--heap");
+    if (options->private)
+        add(command, "--private");
+    if (options->warm)
+        add(command, "--warm");
+    if (options->cold)
+        add(command, "--cold");
+    if (options->in_place)
+        add(command, "--in-place");
+    if (options->dtype_text) {
+        add(command, "--dtype");
+        add(command, options->dtype_text);
+    }
     if (options->rounds) {
         add(command, "--rounds");
         add(command, command->rounds);
@@ -85,36 +99,37 @@ static void build_command(struct command *command, const cohi_bench_options *opt
     command->arguments[command->count] = NULL;
 }
 
-/* On a terminal only, and on one line that is written over. */
-static void show_step(const char *step)
-{
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K%s%s", step, *step ? " ..." : "");
-}
+struct reader {
+    json_t *results, *probes;
+};
 
-static void take_line(void *results, const char *text)
+static void take_line(void *arg, const char *text)
 {
+    struct reader *reader = arg;
     json_t *line = json_loads(text, 0, NULL);
-    json_t *result = json_object_get(line, "result");
-    const char *step = json_string_value(json_object_get(line, "step"));
+    json_t *result = json_object_get(line, "result"), *probe = json_object_get(line, "probe");
+    const json_t *step = json_object_get(line, "step");
     if (step)
-        show_step(step);
+        cohi_bench_progress_step(json_string_value(json_object_get(step, "text")),
+                                 json_number_value(json_object_get(step, "weight")));
+    else if (probe)
+        json_array_append(reader->probes, probe);
     else if (result)
-        json_array_append(results, result);
+        json_array_append(reader->results, result);
     else
         fprintf(stderr, "%s\n", text);
     json_decref(line);
 }
 
-int cohi_bench_job(const cohi_bench_options *options, json_t *results)
+int cohi_bench_job(const cohi_bench_options *options, json_t *results, json_t *probes)
 {
     struct command command = {.count = 0};
     if (find_self(&command) != 0)
         return EXIT_FAILURE;
     build_command(&command, options);
-    cohi_bench_child child = {.arguments = command.arguments, .take = take_line, .arg = results};
+    struct reader reader = {results, probes};
+    cohi_bench_child child = {.arguments = command.arguments, .take = take_line, .arg = &reader};
     int status = cohi_bench_child_run(&child);
-    show_step("");
     if (status < 0)
         fprintf(stderr, "cohort bench: the job could not be started: %s\n", strerror(errno));
     if (cohi_bench_stopped())

@@ -9,7 +9,14 @@ void cohi_bench_add(cohi_bench_plan *plan, const char *name, const void *form,
                     double (*run)(void *context, const void *form, uint64_t repeats))
 {
     if (plan->count < COHI_BENCH_CONTENDERS)
-        plan->contenders[plan->count++] = (cohi_bench_contender){name, form, run};
+        plan->contenders[plan->count++] = (cohi_bench_contender){name, 0, form, run};
+}
+
+void cohi_bench_add_aside(cohi_bench_plan *plan, const char *name, const void *form,
+                          double (*run)(void *context, const void *form, uint64_t repeats))
+{
+    cohi_bench_add(plan, name, form, run);
+    plan->contenders[plan->count - 1].aside = 1;
 }
 
 static double run_contender(const cohi_bench_plan *plan, size_t index, uint64_t repeats)
@@ -84,6 +91,7 @@ static void summarize(const cohi_bench_plan *plan, const struct samples *samples
     cohi_bench_spread(sorted, rounds, figure);
     cohi_bench_spread(ratios, rounds, &of_ratios);
     figure->name = plan->contenders[index].name;
+    figure->aside = plan->contenders[index].aside;
     figure->fraction = of_ratios.median;
 }
 
@@ -106,7 +114,8 @@ void cohi_bench_find_best(cohi_bench_result *result)
 {
     result->best = 1;
     for (size_t i = 2; i < result->count; i++) {
-        if (result->figures[i].median < result->figures[result->best].median)
+        if (!result->figures[i].aside
+            && result->figures[i].median < result->figures[result->best].median)
             result->best = i;
     }
 }

@@ -6,24 +6,26 @@
 #include "json_text.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PEERS = 3, WAYS = 2, WORDS = 24, TEXT = 1024, PATH_ROOM = 256 };
+enum { PEERS = 3, WAYS = 2, PROGRAMS = 2, WORDS = 32, TEXT = 1024, PATH_ROOM = COHI_BENCH_PATH };
 
 /* Longer than any of them takes; one that takes longer hangs. */
 #define RUN_LIMIT_NS (120 * COHI_NS_PER_S)
 
+#define MESSAGES "message", "private_message", "rate", "barrier"
+#define COLLECTIVES                                                                           \
+    "all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "broadcast", \
+        "all_to_all", "scan"
+
 /* How a library is found, built with and started; NULL where a list ends. */
 static const struct recipe {
     const char *name;
-    const char *source;
     const char *define;         /* so that the compiler of another library is refused */
     const char *compiler[WAYS]; /* by the first that is there, and the launcher beside it */
     const char *launcher[WAYS];
@@ -32,19 +34,20 @@ static const struct recipe {
     const char *bound[4];   /* a core for each rank */
     const char *crowded[8]; /* more ranks than cores */
     const char *heap;       /* the variable that sets the symmetric memory, or NULL */
-    const char *cases[8];   /* of ours that it has too */
+    struct program {
+        const char *source;
+        const char *cases[12]; /* of ours that it has too */
+    } programs[PROGRAMS];
 } recipes[PEERS] = {
     {.name = "openmpi",
-     .source = "mpi_messages.c",
      .define = "-DPEER_OPENMPI",
      .compiler = {"mpicc.openmpi", "mpicc"},
      .launcher = {"mpirun.openmpi", "mpirun"},
      .as_root = "--allow-run-as-root",
      .bound = {"--bind-to", "core"},
      .crowded = {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
-     .cases = {"message", "private_message", "rate", "barrier"}},
+     .programs = {{"mpi_messages.c", {MESSAGES}}, {"mpi_collectives.c", {COLLECTIVES}}}},
     {.name = "oshmem",
-     .source = "osh_onesided.c",
      .define = "-DPEER_OSHMEM",
      .compiler = {"oshcc"},
      .launcher = {"oshrun"},
@@ -53,27 +56,28 @@ static const struct recipe {
      .bound = {"--bind-to", "core"},
      .crowded = {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
      .heap = "SHMEM_SYMMETRIC_SIZE",
-     .cases = {"quiet", "get", "strided", "fetch_add", "compare_swap", "signal", "barrier"}},
+     .programs = {{"osh_onesided.c",
+                   {"quiet", "get", "strided", "fetch_add", "compare_swap", "signal", "barrier"}}}},
     {.name = "mpich",
-     .source = "mpi_messages.c",
      .define = "-DPEER_MPICH",
      .compiler = {"mpicc.mpich", "mpicc"},
      .launcher = {"mpirun.mpich", "mpirun"},
      .bound = {"-bind-to", "core"},
-     .cases = {"message", "private_message", "rate", "barrier"}},
+     .crowded = {"-genv", "MPIR_CVAR_POLLS_BEFORE_YIELD", "1"},
+     .programs = {{"mpi_messages.c", {MESSAGES}}, {"mpi_collectives.c", {COLLECTIVES}}}},
 };
 
 struct peer {
     int chosen;
     size_t way; /* of the recipe's */
-    char program[PATH_ROOM];
+    char programs[PROGRAMS][PATH_ROOM];
     char version[TEXT];
     char command[TEXT]; /* as it was run last */
     char why[TEXT];     /* not empty: it is not available */
 };
 
 struct cohi_bench_peers {
-    char folder[PATH_ROOM];
+    cohi_bench_folder folder;
     struct peer peers[PEERS];
 };
 
@@ -82,14 +86,17 @@ const char *cohi_bench_peer_name(size_t index)
     return index < PEERS ? recipes[index].name : NULL;
 }
 
-static int has_case(const struct recipe *recipe, const char *name)
+/* Which of its programs has the benchmark; -1: none. */
+static int program_of(const struct recipe *recipe, const char *name)
 {
-    size_t most = sizeof recipe->cases / sizeof *recipe->cases;
-    for (size_t i = 0; i < most && recipe->cases[i]; i++) {
-        if (strcmp(recipe->cases[i], name) == 0)
-            return 1;
+    size_t most = sizeof recipe->programs[0].cases / sizeof *recipe->programs[0].cases;
+    for (int program = 0; program < PROGRAMS; program++) {
+        for (size_t i = 0; i < most && recipe->programs[program].cases[i]; i++) {
+            if (strcmp(recipe->programs[program].cases[i], name) == 0)
+                return program;
+        }
     }
-    return 0;
+    return -1;
 }
 
 unsigned cohi_bench_peer_cases(unsigned peers)
@@ -98,7 +105,7 @@ unsigned cohi_bench_peer_cases(unsigned peers)
     const cohi_bench_case *row;
     for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
         for (size_t peer = 0; peer < PEERS; peer++) {
-            if (peers >> peer & 1 && has_case(&recipes[peer], row->name))
+            if (peers >> peer & 1 && program_of(&recipes[peer], row->name) >= 0)
                 mask |= 1u << i;
         }
     }
@@ -212,7 +219,7 @@ static int run_words(const cohi_bench_peers *peers, struct words *words, struct 
 {
     words->at[words->count] = NULL;
     cohi_bench_child child = {.arguments = words->at,
-                              .temporary = peers->folder,
+                              .temporary = peers->folder.path,
                               .errors_too = 1,
                               .limit_ns = RUN_LIMIT_NS,
                               .take = take_line,
@@ -235,44 +242,50 @@ static int write_source(const char *folder, const cohi_bench_source *source)
 
 static int make_folder(cohi_bench_peers *peers)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(peers->folder, sizeof peers->folder, "%.200s/cohort-peers-XXXXXX",
-             base && *base ? base : "/tmp");
-    if (!mkdtemp(peers->folder)) {
-        fprintf(stderr, "cohort bench: no temporary folder %s: %s\n", peers->folder,
-                strerror(errno));
-        peers->folder[0] = '\0';
+    if (cohi_bench_folder_make(&peers->folder) != 0) {
+        fprintf(stderr, "cohort bench: no temporary folder can be made: %s\n", strerror(errno));
         return -1;
     }
+    const char *path = peers->folder.path;
     for (const cohi_bench_source *source = cohi_bench_sources; source->name; source++) {
-        if (write_source(peers->folder, source) != 0) {
-            fprintf(stderr, "cohort bench: %s/%s could not be written: %s\n", peers->folder,
-                    source->name, strerror(errno));
+        if (write_source(path, source) != 0) {
+            fprintf(stderr, "cohort bench: %s/%s could not be written: %s\n", path, source->name,
+                    strerror(errno));
             return -1;
         }
     }
     return 0;
 }
 
-static int compile(const cohi_bench_peers *peers, struct peer *peer, const struct recipe *recipe,
-                   const char *compiler)
+static int compile_one(const cohi_bench_peers *peers, struct peer *peer,
+                       const struct recipe *recipe, const char *compiler, int program)
 {
     char source[2 * PATH_ROOM], what[64];
     struct words words = {.count = 0};
     struct listener listener = {.peer = peer};
-    snprintf(source, sizeof source, "%s/%s", peers->folder, recipe->source);
-    const char *const line[] = {compiler, "-O2",         "-std=gnu11", recipe->define,
-                                "-o",     peer->program, source};
+    snprintf(source, sizeof source, "%s/%s", peers->folder.path, recipe->programs[program].source);
+    snprintf(peer->programs[program], PATH_ROOM, "%.180s/%s-%d", peers->folder.path, recipe->name,
+             program);
+    const char *const line[] = {
+        compiler, "-O2", "-std=gnu11", recipe->define, "-o", peer->programs[program], source};
     add_list(&words, line, sizeof line / sizeof *line);
     snprintf(what, sizeof what, "%s", compiler);
     return judge(peer, what, run_words(peers, &words, &listener), listener.complaint);
+}
+
+static int compile(const cohi_bench_peers *peers, struct peer *peer, const struct recipe *recipe,
+                   const char *compiler)
+{
+    int status = 0;
+    for (int i = 0; i < PROGRAMS && recipe->programs[i].source && status == 0; i++)
+        status = compile_one(peers, peer, recipe, compiler, i);
+    return status;
 }
 
 /* By the first way that works; the reason is the first one's. */
 static void build(const cohi_bench_peers *peers, struct peer *peer, const struct recipe *recipe)
 {
     char why[TEXT] = "";
-    snprintf(peer->program, sizeof peer->program, "%.200s/%s", peers->folder, recipe->name);
     for (size_t way = 0; way < WAYS && recipe->compiler[way]; way++) {
         const char *missing = !in_path(recipe->compiler[way])   ? recipe->compiler[way]
                               : !in_path(recipe->launcher[way]) ? recipe->launcher[way]
@@ -287,6 +300,19 @@ static void build(const cohi_bench_peers *peers, struct peer *peer, const struct
             snprintf(why, sizeof why, "%s", peer->why);
     }
     snprintf(peer->why, sizeof peer->why, "%s", why);
+}
+
+unsigned cohi_bench_peers_installed(void)
+{
+    unsigned mask = 0;
+    for (size_t i = 0; i < PEERS; i++) {
+        const struct recipe *recipe = &recipes[i];
+        for (size_t way = 0; way < WAYS && recipe->compiler[way]; way++) {
+            if (in_path(recipe->compiler[way]) && in_path(recipe->launcher[way]))
+                mask |= 1u << i;
+        }
+    }
+    return mask;
 }
 
 cohi_bench_peers *cohi_bench_peers_open(const cohi_bench_options *options)
@@ -304,17 +330,10 @@ cohi_bench_peers *cohi_bench_peers_open(const cohi_bench_options *options)
     return peers;
 }
 
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *where)
-{
-    (void)stat, (void)type, (void)where;
-    return remove(path);
-}
-
 void cohi_bench_peers_close(cohi_bench_peers *peers)
 {
-    enum { FOLDERS_OPEN = 8 };
-    if (peers && peers->folder[0])
-        nftw(peers->folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+    if (peers)
+        cohi_bench_folder_remove(&peers->folder);
     free(peers);
 }
 
@@ -322,38 +341,54 @@ void cohi_bench_peers_close(cohi_bench_peers *peers)
 
 /* The arguments of the programs: names and sizes with commas between. */
 struct request {
+    int program;
     char names[TEXT];
     char sizes[TEXT];
     char ranks[24];
     char heap[96];
+    uint64_t largest;
 };
 
+/* Once each, however many points have it. */
 static void append(char *list, const char *text)
 {
-    size_t used = strlen(list);
+    size_t used = strlen(list), length = strlen(text);
+    for (const char *at = list; (at = strstr(at, text)); at += length) {
+        int begins = at == list || at[-1] == ',';
+        if (begins && (at[length] == ',' || at[length] == '\0'))
+            return;
+    }
     snprintf(list + used, TEXT - used, "%s%s", used ? "," : "", text);
 }
 
-static void make_request(const struct recipe *recipe, const cohi_bench_options *options,
-                         struct request *request)
+static void add_point(const cohi_bench_point *point, struct request *request)
 {
-    cohi_bench_sizes sizes = cohi_bench_chosen_sizes(options);
-    uint64_t largest = 0;
-    const cohi_bench_case *row;
-    *request = (struct request){.names = ""};
-    for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
-        if (options->chosen >> i & 1 && has_case(recipe, row->name))
-            append(request->names, row->name);
+    char text[96];
+    cohi_bench_point_key(point, text, sizeof text);
+    append(request->names, text);
+    snprintf(text, sizeof text, "%" PRIu64, point->bytes);
+    if (point->bytes)
+        append(request->sizes, text);
+    request->largest = point->bytes > request->largest ? point->bytes : request->largest;
+}
+
+/* All points are of one benchmark, or of one program at least. */
+static void make_request(const struct recipe *recipe, const cohi_bench_points *points,
+                         uint64_t ranks, struct request *request)
+{
+    *request = (struct request){.program = -1};
+    for (size_t i = 0; i < points->count; i++) {
+        int program = program_of(recipe, points->at[i].row->name);
+        if (program < 0)
+            continue;
+        request->program = program;
+        add_point(&points->at[i], request);
     }
-    for (size_t i = 0; i < sizes.count; i++) {
-        char size[24];
-        snprintf(size, sizeof size, "%" PRIu64, sizes.at[i]);
-        append(request->sizes, size);
-        largest = sizes.at[i] > largest ? sizes.at[i] : largest;
-    }
-    snprintf(request->ranks, sizeof request->ranks, "%" PRIu64, options->ranks);
+    if (!*request->sizes)
+        append(request->sizes, "8");
+    snprintf(request->ranks, sizeof request->ranks, "%" PRIu64, ranks);
     snprintf(request->heap, sizeof request->heap, "%s=%" PRIu64, recipe->heap ? recipe->heap : "",
-             4 * largest + (UINT64_C(64) << 20));
+             4 * request->largest + (UINT64_C(64) << 20));
 }
 
 static void make_words(const struct peer *peer, const struct recipe *recipe,
@@ -372,24 +407,22 @@ static void make_words(const struct peer *peer, const struct recipe *recipe,
         add(words, "-x");
         add(words, request->heap);
     }
-    add(words, peer->program);
+    add(words, peer->programs[request->program]);
     add(words, request->names);
     add(words, request->sizes);
 }
 
 json_t *cohi_bench_peer_run(cohi_bench_peers *peers, size_t index,
-                            const cohi_bench_options *options)
+                            const cohi_bench_options *options, const cohi_bench_points *points)
 {
     struct peer *peer = &peers->peers[index];
     struct request request;
     struct words words = {.count = 0};
     if (!peer->chosen || *peer->why)
         return NULL;
-    make_request(&recipes[index], options, &request);
-    if (!*request.names) {
-        refuse(peer, "it has none of the chosen benchmarks");
-        return NULL;
-    }
+    make_request(&recipes[index], points, options->ranks, &request);
+    if (request.program < 0)
+        return json_object();
     make_words(peer, &recipes[index], &request, options->crowded, &words);
     join(&words, peer->command, sizeof peer->command);
     struct listener listener = {.times = json_object(), .peer = peer};

@@ -9,34 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t full_sizes[] = {8,       64,      1 << 10, 8 << 10,  64 << 10, 256 << 10,
-                                      1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20};
-static const uint64_t quick_sizes[] = {8, 1 << 10, 64 << 10, 1 << 20, 16 << 20};
-
 enum { FULL_ROUNDS = 21, QUICK_ROUNDS = 7 };
 
-cohi_bench_sizes cohi_bench_chosen_sizes(const cohi_bench_options *options)
+/* The largest size times how often its benchmark wants it. */
+static uint64_t room_for(const cohi_bench_points *points)
 {
-    if (options->size_count)
-        return (cohi_bench_sizes){options->sizes, options->size_count};
-    if (options->quick || options->against)
-        return (cohi_bench_sizes){quick_sizes, sizeof quick_sizes / sizeof *quick_sizes};
-    return (cohi_bench_sizes){full_sizes, sizeof full_sizes / sizeof *full_sizes};
-}
-
-/* The largest size, times the most that one of the chosen wants of it. */
-static uint64_t room_for(const cohi_bench_options *options)
-{
-    cohi_bench_sizes sizes = cohi_bench_chosen_sizes(options);
-    uint64_t most = 0, times = 1;
-    const cohi_bench_case *row;
-    for (size_t i = 0; i < sizes.count; i++)
-        most = sizes.at[i] > most ? sizes.at[i] : most;
-    for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
-        if (options->chosen >> i & 1 && (uint64_t)row->room > times)
-            times = (uint64_t)row->room;
+    uint64_t most = cohi_os_page_bytes();
+    for (size_t i = 0; i < points->count; i++) {
+        uint64_t bytes = points->at[i].bytes * (uint64_t)points->at[i].row->room;
+        most = bytes > most ? bytes : most;
     }
-    return most * times;
+    return most;
 }
 
 /* One line, at once: the parent shows it while the next one is measured. */
@@ -50,23 +33,33 @@ static void emit(const char *key, json_t *value)
     json_decref(line);
 }
 
-static void emit_step(const char *name, int ranks, uint64_t bytes)
+static void emit_step(const cohi_bench_point *point, int ranks)
 {
-    char size[32] = "";
-    if (bytes)
-        cohi_bench_size_text(bytes, size, sizeof size);
-    emit("step", json_sprintf("%s, %d ranks%s%s", name, ranks, bytes ? ", " : "", size));
+    char size[32] = "", key[96];
+    cohi_bench_point_key(point, key, sizeof key);
+    if (point->bytes)
+        cohi_bench_size_text(point->bytes, size, sizeof size);
+    emit("step",
+         json_pack("{s:o, s:f}", "text",
+                   json_sprintf("%s%s, %d ranks%s%s", key, point->variant.private ? "/private" : "",
+                                ranks, point->bytes ? ", " : "", size),
+                   "weight", cohi_bench_weight(point)));
 }
 
 /* One measurement, between barriers so that the ranks that only wait do so. */
-static coh_status run_one(cohi_bench_rank *self, const cohi_bench_case *row, uint64_t bytes)
+static coh_status run_one(cohi_bench_rank *self, const cohi_bench_point *point)
 {
-    cohi_bench_result result = {.benchmark = row->name, .ranks = self->size, .bytes = bytes};
+    cohi_bench_result result = {.benchmark = point->row->name,
+                                .ranks = self->size,
+                                .bytes = point->bytes,
+                                .collective = point->row->collective,
+                                .variant = point->variant};
     if (self->rank == 0)
-        emit_step(row->name, self->size, bytes);
+        emit_step(point, self->size);
+    self->variant = point->variant;
     coh_status status = coh_barrier(self->world);
     if (status == COH_OK)
-        status = row->run(self, bytes, &result);
+        status = point->row->run(self, point->bytes, &result);
     if (status == COH_OK)
         status = coh_barrier(self->world);
     if (status == COH_OK && self->rank == 0)
@@ -74,25 +67,36 @@ static coh_status run_one(cohi_bench_rank *self, const cohi_bench_case *row, uin
     return status;
 }
 
-static coh_status run_case(cohi_bench_rank *self, const cohi_bench_case *row,
-                           cohi_bench_sizes sizes)
+/* A cache line's way between the first two ranks, the fastest of a few rounds: what the machine is
+ * like just now. */
+static coh_status probe(cohi_bench_rank *self)
 {
-    if (!row->sized)
-        return run_one(self, row, 0);
-    coh_status status = COH_OK;
-    for (size_t i = 0; i < sizes.count && status == COH_OK; i++)
-        status = run_one(self, row, sizes.at[i]);
-    return status;
+    enum { ROUNDS = 5, TURNS = 1000, CROWDED_TURNS = 20 };
+    cohi_bench_board *theirs;
+    cohi_limit_pair pair;
+    double best = 0;
+    if (self->size < 2 || self->rank > 1)
+        return COH_OK;
+    coh_status status = cohi_bench_pair(self, !self->rank, &theirs, &pair);
+    if (status != COH_OK)
+        return status;
+    const cohi_limit_turn_form *form = cohi_limit_turn_form_at(0);
+    for (size_t i = 1; form->yields != self->crowded && cohi_limit_turn_form_at(i); i++)
+        form = cohi_limit_turn_form_at(i);
+    for (int i = 0; i < ROUNDS; i++) {
+        double each = cohi_limit_turns(form, &pair, self->crowded ? CROWDED_TURNS : TURNS);
+        best = i == 0 || each < best ? each : best;
+    }
+    if (self->rank == 0)
+        emit("probe", json_pack("{s:i, s:f}", "ranks", self->size, "line_ns", best));
+    return COH_OK;
 }
 
-static coh_status run_cases(cohi_bench_rank *self, const cohi_bench_options *options)
+static coh_status run_points(cohi_bench_rank *self, const cohi_bench_points *points)
 {
-    coh_status status = COH_OK;
-    const cohi_bench_case *row;
-    for (size_t i = 0; (row = cohi_bench_case_at(i)) && status == COH_OK; i++) {
-        if (options->chosen >> i & 1 && self->size >= row->least_ranks)
-            status = run_case(self, row, cohi_bench_chosen_sizes(options));
-    }
+    coh_status status = probe(self);
+    for (size_t i = 0; i < points->count && status == COH_OK; i++)
+        status = run_one(self, &points->at[i]);
     return status;
 }
 
@@ -121,10 +125,12 @@ static coh_status run_rank(coh_world *world, const cohi_bench_options *options)
                             .size = coh_size(world),
                             .crowded = options->crowded};
     self.rounds = options->rounds ? options->rounds : options->quick ? QUICK_ROUNDS : FULL_ROUNDS;
-    uint64_t bytes = room_for(options);
+    cohi_bench_points points = cohi_bench_points_of(options);
+    uint64_t bytes = room_for(&points);
     coh_status status = make_memory(&self, bytes);
     if (status == COH_OK)
-        status = run_cases(&self, options);
+        status = run_points(&self, &points);
+    free(points.at);
     if (self.private)
         cohi_os_unmap(self.private, bytes);
     coh_status left = coh_finalize(world);

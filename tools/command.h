@@ -10,5 +10,6 @@ int cohi_tool_run(int argc, char **argv);
 int cohi_tool_ps(int argc, char **argv);
 int cohi_tool_info(int argc, char **argv);
 int cohi_tool_bench(int argc, char **argv);
+int cohi_tool_tune(int argc, char **argv);
 
 #endif

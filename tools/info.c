@@ -3,6 +3,8 @@
 #include "info.h"
 
 #include "base/config.h"
+#include "base/error.h"
+#include "bootstrap/board.h"
 #include "command.h"
 #include "engine/engine.h"
 #include "flags.h"
@@ -58,9 +60,9 @@ static json_t *problem_json(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", coh_version_string(), "engines",
-                     engines_json(), "settings", knobs_json(), "settings_problem", problem_json(),
-                     "host", cohi_info_host());
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", coh_version_string(), "engines",
+                     engines_json(), "devices", cohi_info_devices(), "settings", knobs_json(),
+                     "settings_problem", problem_json(), "host", cohi_info_host());
 }
 
 /* ---- printing ---- */
@@ -76,18 +78,19 @@ static void set_cell(cohi_table_row *row, int column, const char *text)
     snprintf(row->cell[column], COHI_CELL_BYTES, "%s", text);
 }
 
-static int print_engines(const json_t *engines)
+/* Engines or devices: what there is, or why there is none. */
+static int print_available(const char *title, const json_t *list)
 {
-    static const char *const titles[] = {"ENGINE", "AVAILABLE", "SUMMARY"};
+    const char *titles[] = {title, "AVAILABLE", "SUMMARY"};
     cohi_table table;
-    if (cohi_table_make(&table, titles, 3, json_array_size(engines)) != 0)
+    if (cohi_table_make(&table, titles, 3, json_array_size(list)) != 0)
         return -1;
     for (size_t i = 0; i < table.count; i++) {
-        const json_t *engine = json_array_get(engines, i);
-        int available = json_is_true(json_object_get(engine, "available"));
-        set_cell(&table.rows[i], 0, text_of(engine, "name"));
+        const json_t *row = json_array_get(list, i);
+        int available = json_is_true(json_object_get(row, "available"));
+        set_cell(&table.rows[i], 0, text_of(row, "name"));
         set_cell(&table.rows[i], 1, available ? "yes" : "no");
-        set_cell(&table.rows[i], 2, text_of(engine, available ? "summary" : "reason"));
+        set_cell(&table.rows[i], 2, text_of(row, available ? "summary" : "reason"));
     }
     cohi_table_print(&table, "  ", stdout);
     cohi_table_free(&table);
@@ -144,7 +147,10 @@ static void print_fact(const char *name, const json_t *value)
 static int print_text(json_t *info)
 {
     printf("cohort %s\n\nengines\n", text_of(info, "version"));
-    if (print_engines(json_object_get(info, "engines")) != 0)
+    if (print_available("ENGINE", json_object_get(info, "engines")) != 0)
+        return 1;
+    printf("\ndevices\n");
+    if (print_available("DEVICE", json_object_get(info, "devices")) != 0)
         return 1;
     printf("\nsettings\n");
     if (print_knobs(json_object_get(info, "settings")) != 0)
@@ -163,47 +169,96 @@ static int print_text(json_t *info)
 
 static int print_json(const json_t *info)
 {
-    int failed = json_dumpf(info, stdout, JSON_INDENT(2));
+    int failed = json_dumpf(info, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     putchar('\n');
     return failed ? 1 : 0;
 }
 
 /* ---- the command ---- */
 
+struct options {
+    int as_json;
+    int collectives;
+    cohi_info_ranks ranks;
+};
+
 static int take_json(void *target, const char *flag, const char *value)
 {
-    (void)flag;
-    (void)value;
-    *(int *)target = 1;
+    (void)flag, (void)value;
+    ((struct options *)target)->as_json = 1;
+    return 0;
+}
+
+static int take_collectives(void *target, const char *flag, const char *value)
+{
+    (void)flag, (void)value;
+    ((struct options *)target)->collectives = 1;
+    return 0;
+}
+
+static int take_one(cohi_info_ranks *ranks, const char *flag, const char *text)
+{
+    enum { ROOM = sizeof ranks->list / sizeof *ranks->list };
+    uint64_t count;
+    if (ranks->count == ROOM) {
+        cohi_fail(COH_INVALID_ARGUMENT, "%s: at most %d numbers", flag, ROOM);
+        return -1;
+    }
+    if (cohi_parse_count(flag, text, 1, COHI_RANKS_MAX, &count) != COH_OK)
+        return -1;
+    ranks->list[ranks->count++] = (int)count;
+    return 0;
+}
+
+static int take_ranks(void *target, const char *flag, const char *value)
+{
+    char one[32];
+    for (const char *at = value; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        snprintf(one, sizeof one, "%.*s", (int)strcspn(at, ","), at);
+        if (take_one(&((struct options *)target)->ranks, flag, one) != 0)
+            return -1;
+    }
     return 0;
 }
 
 static const cohi_flag_row flags[] = {
     {"json", 0, NULL, "print as JSON", take_json},
+    {"collectives", 0, NULL, "show the algorithms of collectives, and which are chosen",
+     take_collectives},
+    {"ranks", 'n', "LIST", "for how many ranks, such as 2,4,8 (2, and one for each core)",
+     take_ranks},
     {NULL, 0, NULL, NULL, NULL},
 };
 
 static const cohi_usage usage = {
     .command = "cohort info",
-    .synopsis = "[--json]",
+    .synopsis = "[--json] [--collectives [-n LIST]]",
     .summary =
-        "Shows the version, the engines and whether they can be used here, every setting with its\n"
-        "value and where that comes from, and facts of this host.",
+        "Shows the version, the engines and devices and whether they can be used here, every\n"
+        "setting with its value and where that comes from, and facts of this host.\n\n"
+        "With --collectives shows instead the instructions that reduce, the constants by which\n"
+        "algorithms are compared, the algorithms, and which of them is chosen for which size.",
     .flags = flags,
     .notes = NULL,
 };
 
 int cohi_tool_info(int argc, char **argv)
 {
-    int as_json = 0, status;
-    if (cohi_flags_only(&usage, argc, argv, &as_json, &status) != 0)
+    struct options options = {0};
+    int status;
+    if (cohi_flags_only(&usage, argc, argv, &options, &status) != 0)
         return status;
-    json_t *info = collect();
+    if (options.ranks.count > 0 && !options.collectives)
+        return cohi_flags_refuse(&usage, "--ranks is for --collectives");
+    json_t *info = options.collectives ? cohi_info_collectives(options.ranks) : collect();
     if (!info) {
-        fprintf(stderr, "cohort info: no memory\n");
+        fprintf(stderr, "cohort info: %s\n", options.collectives ? coh_last_error() : "no memory");
         return 1;
     }
-    status = as_json ? print_json(info) : print_text(info);
+    if (options.as_json)
+        status = print_json(info);
+    else
+        status = options.collectives ? cohi_info_print_collectives(info) : print_text(info);
     json_decref(info);
     return status;
 }

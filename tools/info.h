@@ -1,4 +1,7 @@
-/* info.h - `cohort info`, in two parts: info.c shows, info_host.c knows this host. */
+/*
+ * info.h - `cohort info`, in parts: info.c is the command and shows what is general, info_host.c
+ * knows this host, info_device.c its devices, info_collectives.c the algorithms of collectives.
+ */
 #ifndef COHI_TOOLS_INFO_H
 #define COHI_TOOLS_INFO_H
 
@@ -7,5 +10,21 @@
 /* The facts of this host, in the order in which they are shown; the caller frees it. Strings and
  * numbers; sizes in bytes under a name that ends in "_bytes". */
 json_t *cohi_info_host(void);
+
+/* For how many ranks the choice is shown; none: for 2, and for as many as there are cores. */
+typedef struct cohi_info_ranks {
+    int list[16];
+    int count;
+} cohi_info_ranks;
+
+/* All that is known of collectives; the caller frees it. NULL with the reason in coh_last_error()
+ * when a setting is wrong, or no world can be made. */
+json_t *cohi_info_collectives(cohi_info_ranks ranks);
+
+/* The same as text. The exit status. */
+int cohi_info_print_collectives(const json_t *info);
+
+/* The kinds of devices: name, available, summary, reason; the caller frees it. */
+json_t *cohi_info_devices(void);
 
 #endif

@@ -21,6 +21,7 @@ static const struct command commands[] = {
     {"ps", "show the running jobs and what each rank is doing", cohi_tool_ps},
     {"info", "show version, engines, settings and facts of this host", cohi_tool_info},
     {"bench", "measure against the limits of this machine", cohi_tool_bench},
+    {"tune", "measure this host for the choice of collective algorithms", cohi_tool_tune},
     {"help", "show this, or the help of one command", tool_help},
     {"version", "print the version", tool_version},
 };

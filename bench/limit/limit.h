@@ -40,7 +40,8 @@ double cohi_limit_call(void *target, const void *source, uint64_t repeats);
  * alone. */
 typedef struct cohi_limit_line {
     _Alignas(64) uint64_t count;
-    char rest[64 - sizeof(uint64_t)];
+    uint64_t told; /* see cohi_limit_one_way */
+    char rest[64 - 2 * sizeof(uint64_t)];
 } cohi_limit_line;
 
 /* Who meets: everybody's two lines as this process maps them, and which of them are its own. */
@@ -108,9 +109,22 @@ const cohi_limit_turn_form *cohi_limit_turn_form_at(size_t index);
 double cohi_limit_turns(const cohi_limit_turn_form *form, const cohi_limit_pair *pair,
                         uint64_t repeats);
 
-/* The same, but who gets the turn calls `copy` first: the time of one way, a copy included. */
-double cohi_limit_handover(const cohi_limit_pair *pair, void (*copy)(void *arg), void *arg,
+/* What goes with a turn. */
+typedef struct cohi_limit_load {
+    void (*write)(void *arg); /* by who gives the turn: all bytes anew, as a program would */
+    void (*copy)(void *arg);  /* by who gives it if `pushed`, else by who gets it */
+    int pushed;
+    void *arg;
+} cohi_limit_load;
+
+/* The same with a load: the time of one way with the copy, but without the writing. */
+double cohi_limit_handover(const cohi_limit_pair *pair, const cohi_limit_load *load,
                            uint64_t repeats);
+
+/* What one way took, where both wrote between the turns: both tell each other for how long, which
+ * is taken off the nanoseconds that passed. */
+double cohi_limit_one_way(const cohi_limit_pair *pair, uint64_t passed, uint64_t writing,
+                          uint64_t repeats);
 
 enum { COHI_LIMIT_WINDOW = 64 };
 
@@ -132,5 +146,112 @@ typedef struct cohi_limit_relay {
 /* One side copies in, the other out, pieces of a slot at a time. */
 void cohi_limit_relay_in(cohi_limit_relay *relay, const void *source, size_t bytes, int yields);
 void cohi_limit_relay_out(cohi_limit_relay *relay, void *target, size_t bytes, int yields);
+
+/* ---- reducing and converting (limit_reduce.c, limit_avx2.c, limit_avx512.c) ---- */
+
+/* What the loops can add: floats, both 16-bit floats by way of f32, and for all other types 32-bit
+ * integers, since the same bytes are read and written. */
+typedef enum cohi_limit_type {
+    COHI_LIMIT_F32,
+    COHI_LIMIT_BF16,
+    COHI_LIMIT_F16,
+    COHI_LIMIT_WORDS,
+    COHI_LIMIT_TYPES
+} cohi_limit_type;
+
+/* Bytes that a loop handles at a time; ranges below begin at a multiple of it. */
+enum { COHI_LIMIT_UNIT = 64, COHI_LIMIT_PARTIES = 64 };
+
+/* Adds sources[0] ... in order; the sum of bytes `from` to `to` goes to all targets. */
+typedef void cohi_limit_sum(char *const *targets, int target_count, char *const *sources,
+                            int source_count, size_t from, size_t to);
+
+/* targets[k] gets the sum of sources[0] to sources[k]. */
+typedef void cohi_limit_prefix(char *const *targets, char *const *sources, int count, size_t from,
+                               size_t to);
+
+/* Reads `bytes` and writes half as many, or twice as many: what a conversion between f32 and 16
+ * bits moves. Whole pairs of units. */
+typedef void cohi_limit_resize(char *target, const char *source, size_t bytes);
+
+typedef struct cohi_limit_reduce_form {
+    const char *name;
+    int (*available)(void);
+    int streams; /* past the caches */
+    cohi_limit_sum *sum[COHI_LIMIT_TYPES];
+    cohi_limit_prefix *prefix[COHI_LIMIT_TYPES];
+    cohi_limit_resize *narrow, *widen;
+} cohi_limit_reduce_form;
+
+/* The forms this CPU can run, by index from 0; NULL past the last. */
+const cohi_limit_reduce_form *cohi_limit_reduce_form_at(size_t index);
+
+/* ---- collectives (limit_collective.c) ---- */
+
+enum { COHI_LIMIT_SLOT_BYTES = 16 << 10, COHI_LIMIT_INLINE_BYTES = 56 };
+
+/* What a rank publishes: short data in the line of the count itself, longer behind it. */
+typedef struct cohi_limit_slot {
+    _Alignas(64) uint64_t count;
+    char line[COHI_LIMIT_INLINE_BYTES];
+    char data[COHI_LIMIT_SLOT_BYTES];
+} cohi_limit_slot;
+
+/* What to do between two looks at a line. */
+typedef enum cohi_limit_wait {
+    COHI_LIMIT_SPIN,
+    COHI_LIMIT_PAUSE,
+    COHI_LIMIT_LATE, /* a pause before the first look, too */
+    COHI_LIMIT_YIELD /* gives its core to others */
+} cohi_limit_wait;
+
+/* One rank in a collective, and everybody's memory as it is mapped here. */
+typedef struct cohi_limit_party {
+    cohi_limit_meeting meeting;
+    cohi_limit_wait wait;
+    cohi_limit_slot *const *slots; /* [count][2] */
+    char *const *sources;          /* [count] */
+    char *const *targets;
+    size_t bytes; /* that each contributes */
+    size_t block; /* bytes of one block, where there are blocks */
+    int root;
+    cohi_limit_type type;
+} cohi_limit_party;
+
+/* What the loops of a collective are made with; one of the two is set. */
+typedef struct cohi_limit_kernel {
+    const cohi_limit_copy_form *copy;
+    const cohi_limit_reduce_form *reduce;
+} cohi_limit_kernel;
+
+/* How the ranks share the work. */
+typedef enum cohi_limit_shape {
+    COHI_LIMIT_PULL,   /* meet; each fills its own target from all sources; meet */
+    COHI_LIMIT_SHARED, /* meet; each does an equal share of all targets; meet */
+    COHI_LIMIT_STAGED, /* each publishes its source in a slot and fills its target from the slots;
+                          who is done does not wait. In pieces of a slot where it is longer. */
+} cohi_limit_shape;
+
+typedef struct cohi_limit_collective cohi_limit_collective;
+
+/* By the name of the collective, "all_reduce"; NULL when there is none. */
+const cohi_limit_collective *cohi_limit_collective_of(const char *name);
+
+int cohi_limit_reduces(const cohi_limit_collective *collective);
+
+/* Whether the shape makes sense for it: not all can be shared, or cut into pieces. */
+int cohi_limit_has_shape(const cohi_limit_collective *collective, const cohi_limit_party *party,
+                         cohi_limit_shape shape);
+
+/* All ranks call it together. */
+void cohi_limit_collective_run(const cohi_limit_collective *collective, cohi_limit_shape shape,
+                               const cohi_limit_kernel *kernel, const cohi_limit_party *party);
+
+/* All ranks wait for each other. */
+void cohi_limit_meet(const cohi_limit_meeting *meeting, cohi_limit_wait wait);
+
+/* Takes the range out of all caches, so that whoever reads it next reads the memory. 0, or -1 where
+ * this CPU does not let a program do that. */
+int cohi_limit_flush(const void *memory, size_t bytes);
 
 #endif

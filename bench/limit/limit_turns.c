@@ -83,27 +83,59 @@ static void await_politely(const cohi_limit_pair *pair, const cohi_limit_line *l
         await(line, turn, cohi_cpu_relax);
 }
 
-static void hand_over(const cohi_limit_pair *pair, void (*copy)(void *arg), void *arg,
-                      uint64_t repeats)
+/* Returns the nanoseconds that the writing took. */
+static uint64_t give_load(const cohi_limit_pair *pair, const cohi_limit_load *load, uint64_t turn)
 {
-    uint64_t turn = pair->theirs->count + 1, last = turn + repeats;
-    for (; turn != last; turn++) {
-        if (pair->first)
-            give(pair->theirs, turn);
-        await_politely(pair, pair->mine, turn);
-        copy(arg);
-        if (!pair->first)
-            give(pair->theirs, turn);
-    }
+    uint64_t start = cohi_now_ns();
+    load->write(load->arg);
+    uint64_t written = cohi_now_ns();
+    if (load->pushed)
+        load->copy(load->arg);
+    give(pair->theirs, turn);
+    return written - start;
 }
 
-double cohi_limit_handover(const cohi_limit_pair *pair, void (*copy)(void *arg), void *arg,
+static void get_load(const cohi_limit_pair *pair, const cohi_limit_load *load, uint64_t turn)
+{
+    await_politely(pair, pair->mine, turn);
+    if (!load->pushed)
+        load->copy(load->arg);
+}
+
+static uint64_t hand_over(const cohi_limit_pair *pair, const cohi_limit_load *load,
+                          uint64_t repeats)
+{
+    uint64_t turn = pair->theirs->count + 1, last = turn + repeats, writing = 0;
+    for (; turn != last; turn++) {
+        if (pair->first)
+            writing += give_load(pair, load, turn);
+        get_load(pair, load, turn);
+        if (!pair->first)
+            writing += give_load(pair, load, turn);
+    }
+    return writing;
+}
+
+double cohi_limit_handover(const cohi_limit_pair *pair, const cohi_limit_load *load,
                            uint64_t repeats)
 {
-    hand_over(pair, copy, arg, 1);
+    hand_over(pair, load, 1);
     uint64_t start = cohi_now_ns();
-    hand_over(pair, copy, arg, repeats);
-    return (double)(cohi_now_ns() - start) / (2 * (double)repeats);
+    uint64_t writing = hand_over(pair, load, repeats);
+    return cohi_limit_one_way(pair, cohi_now_ns() - start, writing, repeats);
+}
+
+/* A turn of its own. The one that does not begin may have started its clock late, if it was
+ * interrupted just then; the other one's figure is what counts. */
+double cohi_limit_one_way(const cohi_limit_pair *pair, uint64_t passed, uint64_t writing,
+                          uint64_t repeats)
+{
+    uint64_t turn = pair->theirs->count + 1;
+    pair->theirs->told = writing;
+    give(pair->theirs, turn);
+    await_politely(pair, pair->mine, turn);
+    writing += pair->mine->told;
+    return passed > writing ? (double)(passed - writing) / (2 * (double)repeats) : 0;
 }
 
 static void send_window(const cohi_limit_pair *pair, cohi_limit_line *window, uint64_t turn)

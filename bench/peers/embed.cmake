@@ -1,5 +1,5 @@
-# cmake -DOUTPUT=FILE -DINPUTS=A,B,... -P embed.cmake: the files as arrays of a C source, so that the
-# tool has them wherever it is installed.
+# cmake -DOUTPUT=FILE -DTABLE=NAME -DINPUTS=A,B,... -P embed.cmake: the files as arrays of a C source,
+# so that the tool has them wherever it is installed.
 string(REPLACE "," ";" INPUTS "${INPUTS}")
 set(arrays "")
 set(rows "")
@@ -15,4 +15,4 @@ foreach(input ${INPUTS})
 endforeach()
 file(WRITE "${OUTPUT}"
      "#include \"bench.h\"\n\n${arrays}"
-     "const cohi_bench_source cohi_bench_sources[] = {\n${rows}    {NULL, NULL, 0},\n};\n")
+     "const cohi_bench_source ${TABLE}[] = {\n${rows}    {NULL, NULL, 0},\n};\n")

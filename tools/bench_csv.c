@@ -1,0 +1,75 @@
+/* bench_csv.c - results as comma-separated values: one line for each who was measured. */
+#include "bench.h"
+
+static const char *text_at(const json_t *json, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+    return text ? text : "";
+}
+
+/* Quoted, since names have commas in them. */
+static void write_text(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', stream);
+        fputc(*text, stream);
+    }
+    fputc('"', stream);
+}
+
+/* The columns that tell the point, and who it is. */
+static void write_point(FILE *stream, const json_t *result, const char *who, const char *name)
+{
+    fprintf(stream, "%s,%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT ",%s,%s,%s,%d,%s,",
+            text_at(result, "benchmark"), json_integer_value(json_object_get(result, "ranks")),
+            json_integer_value(json_object_get(result, "bytes")), text_at(result, "dtype"),
+            text_at(result, "memory"), text_at(result, "caches"),
+            json_is_true(json_object_get(result, "in_place")), who);
+    write_text(stream, name);
+}
+
+static void write_numbers(FILE *stream, const json_t *figure, const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *number = json_object_get(figure, keys[i]);
+        fputc(',', stream);
+        if (number)
+            fprintf(stream, "%.6g", json_number_value(number));
+    }
+    fputc('\n', stream);
+}
+
+static void write_figure(FILE *stream, const json_t *result, const char *who, const json_t *figure)
+{
+    static const char *const keys[] = {"median_ns", "low_ns", "high_ns", "fraction", "ratio"};
+    if (!figure)
+        return;
+    write_point(stream, result, who, text_at(figure, "name"));
+    write_numbers(stream, figure, keys, sizeof keys / sizeof *keys);
+}
+
+static void write_result(FILE *stream, const json_t *result)
+{
+    const char *name;
+    write_figure(stream, result, "cohort", json_object_get(result, "ours"));
+    write_figure(stream, result, "limit", json_object_get(result, "limit"));
+    for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++)
+        write_figure(stream, result, name, json_object_get(json_object_get(result, "peers"), name));
+    write_figure(stream, result, "worst", json_object_get(result, "worst"));
+}
+
+int cohi_bench_report_csv(const json_t *report, FILE *stream)
+{
+    size_t index;
+    const json_t *result;
+    fputs("benchmark,ranks,bytes,dtype,memory,caches,in_place,who,name,median_ns,low_ns,high_ns,"
+          "of_limit,cohort_to_peer\n",
+          stream);
+    json_array_foreach(json_object_get(report, "results"), index, result)
+    {
+        write_result(stream, result);
+    }
+    return fflush(stream) == 0 && !ferror(stream) ? 0 : -1;
+}

@@ -1,0 +1,75 @@
+/* bench_html.c - the report as one page: bench/report/page.html with the results in it. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where the results go in the page. */
+static const char mark[] = "@REPORT@";
+
+/* As it may stand in a script: no text in it can end the element. */
+static void write_json(FILE *stream, const char *json)
+{
+    for (; *json; json++) {
+        if (*json == '<')
+            fputs("\\u003c", stream);
+        else
+            fputc(*json, stream);
+    }
+}
+
+static int write_page(FILE *stream, const char *json)
+{
+    const cohi_bench_source *page = &cohi_bench_page[0];
+    const unsigned char *at = memmem(page->bytes, page->count, mark, sizeof mark - 1);
+    if (!at) {
+        errno = EINVAL;
+        return -1;
+    }
+    size_t before = (size_t)(at - page->bytes), after = before + sizeof mark - 1;
+    fwrite(page->bytes, 1, before, stream);
+    write_json(stream, json);
+    fwrite(page->bytes + after, 1, page->count - after, stream);
+    return ferror(stream) ? -1 : 0;
+}
+
+/* Into a file beside it, which takes its place when it is whole. */
+static int write_file(const char *path, const char *json)
+{
+    char beside[4096];
+    if ((size_t)snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= sizeof beside) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int fd = mkostemp(beside, O_CLOEXEC);
+    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!stream)
+        return -1;
+    int status = write_page(stream, json);
+    status = fchmod(fd, 0644) == 0 ? status : -1;
+    status = fclose(stream) == 0 ? status : -1;
+    if (status == 0)
+        status = rename(beside, path);
+    if (status != 0) {
+        int why = errno;
+        unlink(beside);
+        errno = why;
+    }
+    return status;
+}
+
+int cohi_bench_report_html(const json_t *report, const char *path)
+{
+    char *json = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(5));
+    if (!json) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int status = write_file(path, json);
+    free(json);
+    return status;
+}

@@ -1,0 +1,160 @@
+/*
+ * bench_loop.c - one case of `cohort bench pipeline`.
+ *
+ * The three loops go over the same number of tiles, in turns, round by round: copies alone is the
+ * pipelined loop with nothing to compute, computation alone works on tiles that are there already,
+ * and the third is the pipelined loop itself.
+ */
+#include "bench_pipeline.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+enum { LOOPS = 3 };
+
+typedef struct loop {
+    coh_tiles tiles;
+    coh_pipeline *pipeline;
+    float *resident; /* a tile for the computation alone */
+    size_t tile_bytes;
+    uint64_t count;
+    uint64_t pairs; /* of rows, that are multiplied for each tile */
+    _Alignas(64) float factor[COHI_PRODUCT_INNER * COHI_PRODUCT_WIDE];
+    float sums[2 * COHI_PRODUCT_WIDE];
+} loop;
+
+/* ---- the three ---- */
+
+static coh_status compute_nothing(void *arg, size_t index, void *tile, size_t bytes)
+{
+    (void)arg, (void)index, (void)tile, (void)bytes;
+    return COH_OK;
+}
+
+static coh_status compute_product(void *arg, size_t index, void *tile, size_t bytes)
+{
+    loop *self = arg;
+    size_t rows = bytes / (COHI_PRODUCT_INNER * sizeof(float));
+    (void)index;
+    cohi_product(tile, rows < COHI_PRODUCT_ROWS ? rows : COHI_PRODUCT_ROWS, self->pairs,
+                 self->factor, self->sums);
+    return COH_OK;
+}
+
+static coh_status run_copies(loop *self)
+{
+    return coh_pipeline_run(self->pipeline, &self->tiles, compute_nothing, self);
+}
+
+static coh_status run_computation(loop *self)
+{
+    coh_status status = COH_OK;
+    for (uint64_t i = 0; status == COH_OK && i < self->count; i++)
+        status = compute_product(self, i, self->resident, self->tile_bytes);
+    return status;
+}
+
+static coh_status run_both(loop *self)
+{
+    return coh_pipeline_run(self->pipeline, &self->tiles, compute_product, self);
+}
+
+static coh_status (*const loops[LOOPS])(loop *self) = {run_copies, run_computation, run_both};
+
+static coh_status time_loop(loop *self, int which, double *nanoseconds)
+{
+    uint64_t start = cohi_now_ns();
+    coh_status status = loops[which](self);
+    *nanoseconds = (double)(cohi_now_ns() - start);
+    return status;
+}
+
+/* ---- measuring ---- */
+
+/* So many pairs of rows that the computation takes `share` of the time of the copies: the shortest
+ * of a few tries of both. */
+static coh_status balance(loop *self, double share)
+{
+    enum { TRIES = 5 };
+    double copies = 1e18, computation = 1e18;
+    self->pairs = 256;
+    for (int i = 0; i < TRIES; i++) {
+        double copy, compute;
+        coh_status status = time_loop(self, 0, &copy);
+        if (status == COH_OK)
+            status = time_loop(self, 1, &compute);
+        if (status != COH_OK)
+            return status;
+        copies = copy < copies ? copy : copies;
+        computation = compute < computation ? compute : computation;
+    }
+    self->pairs = (uint64_t)(256 * share * copies / computation) + 1;
+    return COH_OK;
+}
+
+static void summarize(double *samples, uint64_t rounds, cohi_loop_result *result)
+{
+    double *copy = samples, *compute = samples + rounds, *both = samples + 2 * rounds;
+    double *ratio = samples + 3 * rounds;
+    for (uint64_t i = 0; i < rounds; i++)
+        ratio[i] = both[i] / (copy[i] > compute[i] ? copy[i] : compute[i]);
+    cohi_bench_spread(copy, rounds, &result->copy);
+    cohi_bench_spread(compute, rounds, &result->compute);
+    cohi_bench_spread(both, rounds, &result->both);
+    cohi_bench_spread(ratio, rounds, &result->ratio);
+}
+
+static coh_status measure(loop *self, uint64_t rounds, cohi_loop_result *result)
+{
+    double *samples = calloc(rounds * (LOOPS + 1), sizeof *samples);
+    coh_status status = samples ? COH_OK : coh_fail(COH_NO_MEMORY, "no memory for the samples");
+    for (uint64_t round = 0; status == COH_OK && round < rounds; round++) {
+        for (int i = 0; status == COH_OK && i < LOOPS; i++) {
+            int which = (int)((round + (uint64_t)i) % LOOPS);
+            status = time_loop(self, which, &samples[(uint64_t)which * rounds + round]);
+        }
+    }
+    if (status == COH_OK)
+        summarize(samples, rounds, result);
+    free(samples);
+    return status;
+}
+
+static coh_status make_loop(const cohi_loop_options *options, coh_copier *copier, loop *self)
+{
+    coh_pipeline_options depth = {sizeof depth, (uint32_t)options->depth, NULL};
+    self->tile_bytes = options->tile;
+    self->count = options->bytes / options->tile;
+    self->resident = aligned_alloc(4096, (options->tile + 4095) / 4096 * 4096);
+    if (!self->resident)
+        return coh_fail(COH_NO_MEMORY, "no memory for a tile of %llu bytes",
+                        (unsigned long long)options->tile);
+    for (size_t i = 0; i < options->tile / sizeof(float); i++)
+        self->resident[i] = 1;
+    for (size_t i = 0; i < sizeof self->factor / sizeof *self->factor; i++)
+        self->factor[i] = 0.5f;
+    return coh_pipeline_create(copier, options->tile, &depth, &self->pipeline);
+}
+
+coh_status cohi_loop_measure(const cohi_loop_options *options, const void *memory, coh_file *file,
+                             double share, cohi_loop_result *result)
+{
+    loop self = {.tiles = COH_TILES_INIT};
+    coh_copier *copier;
+    self.tiles.memory = file ? NULL : memory;
+    self.tiles.file = file;
+    self.tiles.bytes = options->bytes;
+    coh_status status = coh_copier_create(NULL, &copier);
+    if (status != COH_OK)
+        return status;
+    status = make_loop(options, copier, &self);
+    if (status == COH_OK)
+        status = balance(&self, share);
+    if (status == COH_OK)
+        status = measure(&self, options->rounds, result);
+    coh_pipeline_destroy(self.pipeline);
+    coh_copier_destroy(copier);
+    free(self.resident);
+    return status;
+}
