@@ -1,0 +1,70 @@
+#!/bin/sh
+# tools_test.sh BIN SOURCES - oshcc, oshc++, oshrun and oshsuite, as a user has them.
+set -u
+bin=${1:?usage: tools_test.sh BIN SOURCES}
+sources=${2:?usage: tools_test.sh BIN SOURCES}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+fail() {
+    echo "FAILED: $*" >&2
+    [ -f "$folder/err" ] && head -c 2000 "$folder/err" >&2
+    exit 1
+}
+
+cat >"$folder/hello.c" <<'C'
+#include <shmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    shmem_init();
+    if (shmem_my_pe() == 0)
+        printf("%d PEs, %s, %s\n", shmem_n_pes(), argc > 1 ? argv[1] : "nothing",
+               getenv("WORD") ? getenv("WORD") : "no word");
+    shmem_finalize();
+    return 0;
+}
+C
+cp "$folder/hello.c" "$folder/hello.cc"
+for kind in 'oshcc c' 'oshc++ cc'; do
+    # shellcheck disable=SC2086 # two words
+    set -- $kind
+    "$bin/$1" -Wall "$folder/hello.$2" -o "$folder/hello" 2>"$folder/err" || fail "$1 hello.$2"
+    "$bin/$1" -c "$folder/hello.$2" -o "$folder/hello.o" 2>"$folder/err" || fail "$1 -c"
+    "$bin/$1" "$folder/hello.o" -o "$folder/hello" 2>"$folder/err" || fail "$1 hello.o"
+    "$bin/$1" -show x.c | grep -q lcohort-shmem || fail "$1 -show"
+done
+
+expect() { # wanted, command...
+    wanted=$1
+    shift
+    got=$("$@" 2>"$folder/err") || fail "$*: status $?"
+    [ "$got" = "$wanted" ] || fail "$*: '$got' instead of '$wanted'"
+}
+expect '1 PEs, nothing, no word' "$folder/hello"
+for count in 1 2 3 5 8; do
+    expect "$count PEs, a b, no word" "$bin/oshrun" -n $count "$folder/hello" 'a b'
+done
+expect '2 PEs, nothing, it is' "$bin/oshrun" -np 2 --oversubscribe --mca a b -x 'WORD=it is' "$folder/hello"
+expect '2 PEs, -n, set' env WORD=set "$bin/oshrun" -N 2 -x WORD "$folder/hello" -n
+"$bin/oshrun" --no-such-flag "$folder/hello" 2>"$folder/err" && fail 'a flag that is not there'
+grep -q no-such-flag "$folder/err" || fail 'the flag is not named'
+"$bin/oshrun" -n 0 "$folder/hello" 2>"$folder/err" && fail 'no PEs'
+
+SHMEM_VERSION=1 "$bin/oshrun" -n 2 "$folder/hello" | grep -q 'OpenSHMEM 1.6' || fail SHMEM_VERSION
+SHMEM_INFO=1 "$bin/oshrun" -n 2 "$folder/hello" | grep -q SHMEM_SYMMETRIC_SIZE || fail SHMEM_INFO
+SHMEM_SYMMETRIC_SIZE=lots "$bin/oshrun" -n 2 "$folder/hello" 2>"$folder/err" && fail 'a size that is none'
+grep -q SHMEM_SYMMETRIC_SIZE "$folder/err" || fail 'the variable is not named'
+SHMEM_SYMMETRIC_SIZE=3.5M "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size with a fraction'
+
+# A folder with one that passes, one that fails and one that is no program.
+mkdir "$folder/suite"
+cp "$sources/order.c" "$sources/check.h" "$folder/suite"
+printf '#include <shmem.h>\nint main(void) { shmem_init(); shmem_global_exit(3); }\n' >"$folder/suite/three.c"
+printf 'int helper(void) { return 0; }\n' >"$folder/suite/helper.c"
+"$bin/oshsuite" -n 2 -t 30 "$folder/suite" >"$folder/err" && fail 'oshsuite: something failed, and it said nothing'
+grep -q 'order.c .*pass' "$folder/err" || fail 'oshsuite: order.c'
+grep -q 'three.c .*FAIL(3)' "$folder/err" || fail 'oshsuite: three.c'
+grep -q '2 programs: 1 passed, 1 failed' "$folder/err" || fail 'oshsuite: the last line'
+echo "compilers, runner and suite work"
