@@ -1,0 +1,77 @@
+/* Runs the steps of a program, one after the other. Nothing here allocates. */
+#include "base/clock.h"
+#include "graph/cpu/vector.h"
+#include "graph/program.h"
+
+/*
+ * Computes `count` elements from `first` on of the chain that ends with `node`. What is between its
+ * members goes through the step's block.
+ */
+static void run_range(const coh_program *program, const cohi_node *node, char *block, char *output,
+                      uint64_t first, uint64_t count)
+{
+    const void *inputs[COH_OP_INPUTS_MAX];
+    const coh_op_call *call = &node->call;
+    if (node->chained >= 0)
+        run_range(program, &program->nodes[node->chained], block, block, first, count);
+    for (int i = 0; i < call->input_count; i++) {
+        const coh_tensor *input = &node->inputs[i];
+        uint64_t at = first * coh_dtype_size(input->dtype);
+        if (node->chained >= 0 && node->chain_input == i)
+            inputs[i] = block;
+        else
+            inputs[i] = (char *)input->data
+                        + (cohi_shape_equal(&input->shape, &call->output.shape) ? at : 0);
+    }
+    node->op->op.range(call, inputs, output, first, count);
+}
+
+/* Whole, or in blocks; what is streamed is computed beside its place first. */
+static void run_ranges(const coh_program *program, const cohi_node *node)
+{
+    const cohi_vector *vector = cohi_vector_best();
+    uint64_t count = coh_shape_count(&node->call.output.shape);
+    uint64_t part = node->chained >= 0 || node->streams ? COHI_CHAIN_ELEMENTS : count;
+    size_t bytes = coh_dtype_size(node->call.output.dtype);
+    char *output = node->call.output.data, *block = node->call.scratch;
+    for (uint64_t first = 0; first < count; first += part) {
+        uint64_t now = count - first < part ? count - first : part;
+        bool streams = node->streams && now * bytes % COHI_STREAM_LINE == 0;
+        char *target = output + first * bytes;
+        run_range(program, node, block, streams ? block + COHI_CHAIN_BYTES : target, first, now);
+        if (streams)
+            vector->stream(block + COHI_CHAIN_BYTES, target, now * bytes);
+    }
+    if (node->streams)
+        vector->stream_end();
+}
+
+static coh_status run_step(coh_program *program, cohi_node *node, coh_stream *stream)
+{
+    if (!node->kernel) {
+        run_ranges(program, node);
+        return COH_OK;
+    }
+    node->call.stream = stream;
+    uint64_t begun = program->timed && node->op->op.communicates ? cohi_now_ns() : 0;
+    coh_status status = node->kernel(&node->call);
+    if (begun)
+        program->communication_ns += cohi_now_ns() - begun;
+    if (status != COH_OK)
+        return coh_fail(status, "node '%s' (%s): %s", node->call.node, node->call.op,
+                        coh_last_error());
+    return COH_OK;
+}
+
+coh_status cohi_program_steps(coh_program *program, coh_stream *stream)
+{
+    coh_status status = cohi_program_resolve(program);
+    uint64_t begun = program->timed ? cohi_now_ns() : 0;
+    for (int n = 0; n < program->node_count && status == COH_OK; n++)
+        if (!program->nodes[n].inner)
+            status = run_step(program, &program->nodes[n], stream);
+    program->runs++;
+    if (begun)
+        program->run_ns += cohi_now_ns() - begun;
+    return status;
+}

@@ -1,0 +1,13 @@
+/* shard.h - checks that the builders of split layers share. */
+#ifndef COHI_PARALLEL_SHARD_H
+#define COHI_PARALLEL_SHARD_H
+
+#include <cohort-graph.h>
+
+/* COH_INVALID_ARGUMENT unless `shard` names a part. `call` is the public function. */
+coh_status cohi_shard_check(const char *call, const coh_shard *shard);
+
+/* Writes "NAME.SUFFIX"; COH_INVALID_ARGUMENT when that is too long for a name. */
+coh_status cohi_join_name(char joined[COH_NAME_BYTES], const char *name, const char *suffix);
+
+#endif
