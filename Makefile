@@ -1,21 +1,25 @@
 # The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR, SECONDS=N.
 PREFIX ?= /usr/local
 SECONDS ?= 60
+DEMO    ?= --temperature 0.6 --seed 1 --prompt 'And the king said'
 BUILD   = cmake --build $(1) $(if $(JOBS),-j $(JOBS))
-CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),2)
-SOURCES = find include src tools tests examples bench -name '*.[ch]' -print0
+# Most tests count as two; those of the simulator, which mostly wait, as one.
+CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
+SOURCES = find include src compat tools tests examples bench -name '*.[ch]' -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak bench dev clang asan ubsan tsan fuzz format format-check install clean help
+.PHONY: build demo test soak bench dev clang asan ubsan sanitize tsan fuzz format format-check install clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
 	@test -f build/build.ninja || cmake --preset release
 	@$(call BUILD,build)
 
-demo: build ## four ranks pass their numbers around a ring
+demo: build ## four ranks pass their numbers around a ring, then share a language model in three ways
 	build/bin/cohort run -n 4 build/bin/ring
-	@echo "demo: four ranks, one symmetric memory, all done. Next: build/bin/cohort --help"
+	@for layout in '4 1' '2 2' '1 4'; do set -- $$layout; echo; \
+	    build/bin/cohort run -n 4 build/bin/llama --tensor $$1 --pipeline $$2 $(DEMO) || exit 1; done
+	@echo "demo: four ranks, one symmetric memory, all done. Next: build/bin/cohort --help, examples/llama/README.md"
 
 test: build ## all tests of the release build
 	@$(call CTEST,build)
@@ -23,8 +27,9 @@ test: build ## all tests of the release build
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)
 
-bench: build ## the benchmark, as fractions of what the machine can do
-	build/bin/cohort bench
+bench: build ## collectives beside the machine's limit and the MPI libraries that are installed; build/report.html
+	build/bin/cohort bench collectives -n 2,4,8 --against installed --rounds 3 --html build/report.html
+	@echo "bench: the page is build/report.html. Everything else: build/bin/cohort bench"
 
 dev: ## a debug build with assertions, into build-dev/
 	@scripts/need-packages build
@@ -36,7 +41,7 @@ clang: ## a build with clang, into build-clang/
 	@test -f build-$@/build.ninja || cmake --preset $@
 	@$(call BUILD,build-$@)
 
-asan ubsan tsan: ## a build with that sanitizer, into build-NAME/, and its tests
+asan ubsan sanitize tsan: ## a build with that sanitizer, into build-NAME/, and its tests
 	@scripts/need-packages build
 	@test -f build-$@/build.ninja || cmake --preset $@
 	@$(call BUILD,build-$@)
@@ -46,7 +51,7 @@ fuzz: ## each decoder for FUZZ_SECONDS (10), from the inputs in tests/fuzz/corpu
 	@scripts/need-packages build clang fuzz
 	@test -f build-$@/build.ninja || cmake --preset $@
 	@$(call BUILD,build-$@)
-	@for name in texts links frames; do \
+	@for name in texts links frames graphs tensors; do \
 	    mkdir -p build-$@/found/$$name; \
 	    if ! build-$@/bin/$${name}_fuzz -max_total_time=$(or $(FUZZ_SECONDS),10) -artifact_prefix=build-$@/ \
 	        build-$@/found/$$name tests/fuzz/corpus/$$name >build-$@/$$name.log 2>&1; then \
@@ -68,7 +73,7 @@ install: build ## into PREFIX (/usr/local), below DESTDIR when that is set
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 clean: ## removes every build folder
-	rm -rf build build-dev build-clang build-asan build-ubsan build-tsan build-fuzz
+	rm -rf build build-dev build-clang build-asan build-ubsan build-sanitize build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-18s %s\n", $$1, $$2}'

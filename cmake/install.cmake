@@ -8,17 +8,21 @@ include(CMakePackageConfigHelpers)
 
 set(COHORT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 
-install(TARGETS cohort EXPORT cohort-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/cohort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS cohort cohort-ml EXPORT cohort-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/cohort.h include/cohort-ml.h include/cohort-graph.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # ---- pkg-config, CMake's find_package ----
 
 file(RELATIVE_PATH COHORT_PC_TO_PREFIX
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" COHORT_PC_TO_PREFIX "${COHORT_PC_TO_PREFIX}")
-configure_file(cmake/cohort.pc.in cmake/cohort.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/cmake/cohort.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(library cohort cohort-ml)
+  configure_file(cmake/${library}.pc.in cmake/${library}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/cmake/${library}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 
 configure_package_config_file(cmake/cohort-config.cmake.in cmake/cohort-config.cmake
   INSTALL_DESTINATION ${COHORT_PACKAGE_DIR})

@@ -37,6 +37,27 @@ int main(void)
 }
 C
 
+cat >"$here/ml.c" <<'C'
+#include <cohort-ml.h>
+#include <stdio.h>
+static coh_status say(void *arg)
+{
+    printf("on a %s\n", (const char *)arg);
+    return COH_OK;
+}
+int main(void)
+{
+    coh_device *device;
+    coh_stream *stream;
+    if (coh_device_open(COH_DEVICE_CPU, 0, &device) != COH_OK
+        || coh_stream_create(device, NULL, &stream) != COH_OK
+        || coh_stream_host(stream, "say", say, (void *)coh_device_kind_name(COH_DEVICE_CPU)) != COH_OK
+        || coh_stream_submit_wait(stream) != COH_OK || coh_stream_destroy(stream) != COH_OK)
+        return 1;
+    return coh_device_close(device) != COH_OK;
+}
+C
+
 expect() { # what, wanted, got
     [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"
 }
@@ -63,6 +84,8 @@ project(outside LANGUAGES C)
 find_package(cohort 0.1 REQUIRED)
 add_executable(by_cmake ../outside.c)
 target_link_libraries(by_cmake PRIVATE cohort::cohort)
+add_executable(ml_by_cmake ../ml.c)
+target_link_libraries(ml_by_cmake PRIVATE cohort::cohort-ml)
 CMAKE
 build_outside() {
     cmake -S "$here/project" -B "$here/project/build" -DCMAKE_PREFIX_PATH="$prefix" \
@@ -73,16 +96,33 @@ build_outside() {
 expect 'find_package' "outside $version: 1 of 2" \
     "$("$prefix/bin/cohort" run -n 2 "$here/project/build/by_cmake")"
 
-# Every call that the library exports, and no other name, is in the header and has a page.
-nm -D --defined-only "$libdir/libcohort.so" | awk '$2 ~ /[TD]/ { sub(/@.*/, "", $3); print $3 }' \
-    | sort >"$here/exported"
-[ -s "$here/exported" ] || fail "libcohort.so exports nothing"
+expect 'pkg-config --modversion cohort-ml' "$version" "$(pkg-config --modversion cohort-ml)"
+# shellcheck disable=SC2046,SC2086 # flags are words
+"$compiler" $sanitize "$here/ml.c" -o "$here/ml_by_pkg_config" $(pkg-config --cflags --libs cohort-ml) \
+    -Wl,-rpath,"$libdir"
+expect 'cohort-ml by pkg-config' "on a cpu" "$("$here/ml_by_pkg_config")"
+expect 'cohort-ml by find_package' "on a cpu" "$("$here/project/build/ml_by_cmake")"
+
+# Every call that a library exports, and no other name, is in its header and has a page.
 mandir=$(dirname "$(find "$prefix" -name coh_init.3)")
-while read -r symbol; do
-    case $symbol in coh_*) ;; *) fail "libcohort.so exports $symbol" ;; esac
-    grep -qw "$symbol" "$prefix/include/cohort.h" || fail "cohort.h does not declare $symbol"
-    [ -f "$mandir/$symbol.3" ] || fail "there is no manual page $symbol.3"
-done <"$here/exported"
+: >"$here/exported"
+for library in cohort cohort-ml; do
+    headers=$prefix/include/$library.h
+    [ $library = cohort ] || headers="$headers $prefix/include/cohort-graph.h"
+    nm -D --defined-only "$libdir/lib$library.so" | awk '$2 ~ /[TD]/ { sub(/@.*/, "", $3); print $3 }' \
+        | sort >"$here/exported.$library"
+    [ -s "$here/exported.$library" ] || fail "lib$library.so exports nothing"
+    while read -r symbol; do
+        case $symbol in coh_*) ;; *) fail "lib$library.so exports $symbol" ;; esac
+        grep -hqw "$symbol" $headers || fail "no header of $library declares $symbol"
+        [ -f "$mandir/$symbol.3" ] || fail "there is no manual page $symbol.3"
+    done <"$here/exported.$library"
+    cat "$here/exported.$library" >>"$here/exported"
+    # And the header declares no call that the library does not have.
+    for symbol in $(sed -n 's/^COH_API .*\<\(coh_[a-z0-9_]*\)(.*/\1/p' $headers); do
+        grep -qx "$symbol" "$here/exported.$library" || fail "lib$library.so does not have $symbol"
+    done
+done
 
 # And the pages name no call that is not there.
 for page in "$mandir"/coh_*.3; do
@@ -93,7 +133,7 @@ for page in "$mandir"/../man*/*; do
     [ -z "$link" ] || [ -f "$mandir/../$link" ] || fail "$page is a link to $link, which is not there"
 done
 # The manual knows every status and type of the header, and every knob that the tool prints.
-for constant in $(sed -n 's/^    X(\(COH_[A-Z0-9_]*\),.*/\1/p' "$prefix/include/cohort.h"); do
+for constant in $(sed -n 's/^    X(\(COH_[A-Z0-9_]*\),.*/\1/p' "$prefix"/include/cohort*.h); do
     grep -qrw "$constant" "$mandir" || fail "the manual does not know $constant"
 done
 knobs=$("$prefix/bin/cohort" info | grep -o '\<COHORT_[A-Z_]*' | sort -u)

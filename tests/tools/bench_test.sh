@@ -3,8 +3,8 @@
 . "$(dirname "$0")/common.sh"
 
 for engine in shm threads; do
-    run 0 bench --quick --engine $engine --sizes 8,64K
-    for word in barrier sync put get quiet "of limit"; do
+    run 0 bench --quick --rounds 2 --engine $engine --sizes 8,64K
+    for word in barrier sync put get quiet all_reduce broadcast scan to_bf16 "of limit"; do
         says out "$word"
     done
 done
@@ -17,10 +17,70 @@ if command -v python3 >/dev/null; then
     python3 -m json.tool "$folder/out" >/dev/null || fail "not JSON"
 fi
 
+# Collectives: each on more ranks than there may be cores, cold and warm, in place and not, from
+# both kinds of memory. Their results are checked before they are measured.
+run 0 bench collectives -n 3,4 --rounds 1 --sizes 8,4K --heap --private --warm --cold \
+    --dtype f32,bf16 --csv
+says out "all_to_all,4,4096,bf16,private,cold,0,limit"
+run 0 bench collectives -n 3 --rounds 1 --sizes 1K-16K --in-place --json
+says out '"in_place": true'
+says out '"bytes": 16384'
+
+# Several runs, and the page: one file, whole, which loads nothing.
+run 0 bench all_reduce --runs 2 --rounds 1 --sizes 8,1K --warm --heap --dtype f16 \
+    --html "$folder/page.html"
+says out "worst"
+says page.html '"worst"'
+says page.html "</html>"
+grep -qE '(src|href)="[a-z]+:' "$folder/page.html" && fail "the page loads something"
+[ "$(ls "$folder" | grep -c page)" = 1 ] || fail "something lies beside the page"
+run 1 bench all_reduce --rounds 1 --sizes 8 --warm --heap --dtype f32 \
+    --html "$folder/none/page.html"
+says err "none/page.html"
+
+run 2 bench all_reduce --dtype f33
+says err "f33"
+run 2 bench all_reduce --sizes 1M-1K
+says err "ends before it begins"
+run 2 bench all_reduce -n 2,0
+says err "0"
+run 2 bench --json --csv
+says err "give one of them"
+
+run 0 bench pipeline --bytes 256K --tile 64K --rounds 2
+for word in memory file ratio; do
+    says out "$word"
+done
+run 0 bench pipeline --bytes 64K --tile 16K --rounds 1 --depth 3 --json
+for word in '"ratio"' '"pipelined"' '"depth": 3'; do
+    says out "$word"
+done
+run 2 bench pipeline --tile 1000
+says err "1000"
+run 2 bench pipeline --tile 64K --bytes 100K
+says err "not a multiple"
+run 2 bench pipeline --depth 1
+says err "1"
+
 run 2 bench tea
 says err "tea"
 run 2 bench put --sizes 12Q
 says err "12Q"
 run 2 bench -n 0
 says err "0"
+
+# The folder that peers are built in goes with the tool, be it killed.
+empty() {
+    [ -z "$(ls -A "$folder/peers")" ]
+}
+filled() {
+    ! empty
+}
+mkdir "$folder/peers"
+TMPDIR=$folder/peers "$cohort" bench barrier --against mpich,openmpi >/dev/null 2>&1 </dev/null &
+tool=$!
+wait_for 20 filled || fail "no folder for the peers"
+kill -KILL $tool
+wait $tool 2>/dev/null
+wait_for 20 empty || fail "the folder of the peers is left: $(ls "$folder/peers")"
 echo "bench: passed"
