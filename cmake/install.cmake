@@ -10,7 +10,7 @@ set(COHORT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 
 install(TARGETS cohort cohort-ml EXPORT cohort-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/cohort.h include/cohort-ml.h include/cohort-graph.h
+install(FILES include/cohort.h include/cohort-collectives.h include/cohort-ml.h include/cohort-graph.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # ---- pkg-config, CMake's find_package ----

@@ -107,8 +107,10 @@ expect 'cohort-ml by find_package' "on a cpu" "$("$here/project/build/ml_by_cmak
 mandir=$(dirname "$(find "$prefix" -name coh_init.3)")
 : >"$here/exported"
 for library in cohort cohort-ml; do
-    headers=$prefix/include/$library.h
-    [ $library = cohort ] || headers="$headers $prefix/include/cohort-graph.h"
+    case $library in
+    cohort) headers="$prefix/include/cohort.h $prefix/include/cohort-collectives.h" ;;
+    *) headers="$prefix/include/cohort-ml.h $prefix/include/cohort-graph.h" ;;
+    esac
     nm -D --defined-only "$libdir/lib$library.so" | awk '$2 ~ /[TD]/ { sub(/@.*/, "", $3); print $3 }' \
         | sort >"$here/exported.$library"
     [ -s "$here/exported.$library" ] || fail "lib$library.so exports nothing"

@@ -1,12 +1,10 @@
 /* bench_html.c - the report as one page: bench/report/page.html with the results in it. */
 #include "bench.h"
+#include "whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Where the results go in the page. */
 static const char mark[] = "@REPORT@";
@@ -22,7 +20,7 @@ static void write_json(FILE *stream, const char *json)
     }
 }
 
-static int write_page(FILE *stream, const char *json)
+static int write_page(FILE *stream, const void *json)
 {
     const cohi_bench_source *page = &cohi_bench_page[0];
     const unsigned char *at = memmem(page->bytes, page->count, mark, sizeof mark - 1);
@@ -37,31 +35,6 @@ static int write_page(FILE *stream, const char *json)
     return ferror(stream) ? -1 : 0;
 }
 
-/* Into a file beside it, which takes its place when it is whole. */
-static int write_file(const char *path, const char *json)
-{
-    char beside[4096];
-    if ((size_t)snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= sizeof beside) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    int fd = mkostemp(beside, O_CLOEXEC);
-    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!stream)
-        return -1;
-    int status = write_page(stream, json);
-    status = fchmod(fd, 0644) == 0 ? status : -1;
-    status = fclose(stream) == 0 ? status : -1;
-    if (status == 0)
-        status = rename(beside, path);
-    if (status != 0) {
-        int why = errno;
-        unlink(beside);
-        errno = why;
-    }
-    return status;
-}
-
 int cohi_bench_report_html(const json_t *report, const char *path)
 {
     char *json = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(5));
@@ -69,7 +42,7 @@ int cohi_bench_report_html(const json_t *report, const char *path)
         errno = ENOMEM;
         return -1;
     }
-    int status = write_file(path, json);
+    int status = cohi_whole_file_write(path, write_page, json);
     free(json);
     return status;
 }

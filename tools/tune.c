@@ -5,6 +5,7 @@
 #include "command.h"
 #include "flags.h"
 #include "table.h"
+#include "whole_file.h"
 
 #include "base/error.h"
 #include "base/os.h"
@@ -12,7 +13,6 @@
 #include "coll/tuning.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -161,39 +161,15 @@ static int make_folders(const char *path)
     return 0;
 }
 
-static int write_constants(FILE *stream, const struct found *found)
+static int write_constants(FILE *stream, const void *argument)
 {
+    const struct found *found = argument;
     fprintf(stream, "# Measured by cohort tune %s; made anew by the same command.\n",
             coh_version_string());
     for (size_t i = 0; i < CONSTANTS; i++)
         fprintf(stream, "# %s (%s)\n%s %.6g\n", constants[i].what, constants[i].unit,
                 constants[i].name, found->value[i]);
     return ferror(stream) ? -1 : 0;
-}
-
-/* Into a file beside it, which takes its place when it is whole. */
-static int save(const char *path, const struct found *found)
-{
-    char beside[PATH_ROOM];
-    if ((size_t)snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= sizeof beside) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    int fd = make_folders(path) == 0 ? mkostemp(beside, O_CLOEXEC) : -1;
-    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!stream)
-        return -1;
-    int status = write_constants(stream, found);
-    status = fchmod(fd, 0644) == 0 ? status : -1;
-    status = fclose(stream) == 0 ? status : -1;
-    if (status == 0)
-        status = rename(beside, path);
-    if (status != 0) {
-        int why = errno;
-        unlink(beside);
-        errno = why;
-    }
-    return status;
 }
 
 static int save_where_it_belongs(const struct options *options, const struct found *found)
@@ -209,7 +185,7 @@ static int save_where_it_belongs(const struct options *options, const struct fou
                         "off; give --output FILE\n");
         return EXIT_FAILURE;
     }
-    if (save(path, found) != 0) {
+    if (make_folders(path) != 0 || cohi_whole_file_write(path, write_constants, found) != 0) {
         fprintf(stderr, "cohort tune: %s could not be written: %s\n", path, strerror(errno));
         return EXIT_FAILURE;
     }

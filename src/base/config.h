@@ -18,6 +18,12 @@ typedef enum cohi_knob_type {
     COHI_KNOB_LEVEL    /* uint64_t, a coh_log_level by name */
 } cohi_knob_type;
 
+/* The row of a collective whose algorithm can be forced by name. */
+#define COHI_ALGORITHM_KNOB(X, field, variable)                                             \
+    X(field, COHI_KNOB_TEXT, variable, "auto",                                              \
+      "the algorithm of " #field ", by name, on rank 0 (cohort info --collectives); auto: " \
+      "the one that the model expects to be fastest")
+
 /* X(field of cohi_config, type, variable, default, help) */
 #define COHI_KNOB_TABLE(X)                                                                         \
     X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                              \
@@ -53,43 +59,15 @@ typedef enum cohi_knob_type {
     X(tuning, COHI_KNOB_TEXT, "COHORT_TUNING", "",                                                 \
       "the file of constants that cohort tune saved; by itself cohort/tuning in the user's "       \
       "configuration folder; off: the built-in ones")                                              \
-    X(all_reduce, COHI_KNOB_TEXT, "COHORT_ALL_REDUCE", "auto",                                     \
-      "the algorithm of all_reduce, by name on rank 0 (cohort info --collectives); auto: the one " \
-      "the model "                                                                                 \
-      "expects to be fastest")                                                                     \
-    X(reduce, COHI_KNOB_TEXT, "COHORT_REDUCE", "auto",                                             \
-      "the algorithm of reduce, by name on rank 0 (cohort info --collectives); auto: the one the " \
-      "model "                                                                                     \
-      "expects to be fastest")                                                                     \
-    X(reduce_scatter, COHI_KNOB_TEXT, "COHORT_REDUCE_SCATTER", "auto",                             \
-      "the algorithm of reduce_scatter, by name on rank 0 (cohort info --collectives); auto: the " \
-      "one the "                                                                                   \
-      "model "                                                                                     \
-      "expects to be fastest")                                                                     \
-    X(all_gather, COHI_KNOB_TEXT, "COHORT_ALL_GATHER", "auto",                                     \
-      "the algorithm of all_gather, by name on rank 0 (cohort info --collectives); auto: the one " \
-      "the model "                                                                                 \
-      "expects to be fastest")                                                                     \
-    X(gather, COHI_KNOB_TEXT, "COHORT_GATHER", "auto",                                             \
-      "the algorithm of gather, by name on rank 0 (cohort info --collectives); auto: the one the " \
-      "model "                                                                                     \
-      "expects to be fastest")                                                                     \
-    X(scatter, COHI_KNOB_TEXT, "COHORT_SCATTER", "auto",                                           \
-      "the algorithm of scatter, by name on rank 0 (cohort info --collectives); auto: the one "    \
-      "the model "                                                                                 \
-      "expects to be fastest")                                                                     \
-    X(broadcast, COHI_KNOB_TEXT, "COHORT_BROADCAST", "auto",                                       \
-      "the algorithm of broadcast, by name on rank 0 (cohort info --collectives); auto: the one "  \
-      "the model "                                                                                 \
-      "expects to be fastest")                                                                     \
-    X(all_to_all, COHI_KNOB_TEXT, "COHORT_ALL_TO_ALL", "auto",                                     \
-      "the algorithm of all_to_all, by name on rank 0 (cohort info --collectives); auto: the one " \
-      "the model "                                                                                 \
-      "expects to be fastest")                                                                     \
-    X(scan, COHI_KNOB_TEXT, "COHORT_SCAN", "auto",                                                 \
-      "the algorithm of scan, by name on rank 0 (cohort info --collectives); auto: the one the "   \
-      "model "                                                                                     \
-      "expects to be fastest")                                                                     \
+    COHI_ALGORITHM_KNOB(X, all_reduce, "COHORT_ALL_REDUCE")                                        \
+    COHI_ALGORITHM_KNOB(X, reduce, "COHORT_REDUCE")                                                \
+    COHI_ALGORITHM_KNOB(X, reduce_scatter, "COHORT_REDUCE_SCATTER")                                \
+    COHI_ALGORITHM_KNOB(X, all_gather, "COHORT_ALL_GATHER")                                        \
+    COHI_ALGORITHM_KNOB(X, gather, "COHORT_GATHER")                                                \
+    COHI_ALGORITHM_KNOB(X, scatter, "COHORT_SCATTER")                                              \
+    COHI_ALGORITHM_KNOB(X, broadcast, "COHORT_BROADCAST")                                          \
+    COHI_ALGORITHM_KNOB(X, all_to_all, "COHORT_ALL_TO_ALL")                                        \
+    COHI_ALGORITHM_KNOB(X, scan, "COHORT_SCAN")                                                    \
     X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")           \
     X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")      \
     X(job_fd, COHI_KNOB_TEXT, "COHORT_JOB_FD", "",                                                 \

@@ -251,6 +251,12 @@ coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t 
     return status;
 }
 
+coh_status cohi_count_part(cohi_call *call)
+{
+    cohi_count_up(call, COHI_DONE);
+    return cohi_count_await_all(call, COHI_DONE, 0);
+}
+
 cohi_staging *cohi_call_staging(const cohi_call *call, int index)
 {
     const coh_team *team = call->team;

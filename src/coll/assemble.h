@@ -52,6 +52,9 @@ void cohi_count_up(cohi_call *call, cohi_counter counter);
 coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, uint64_t behind);
 coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t behind);
 
+/* Nobody leaves before all are done with its buffers. */
+coh_status cohi_count_part(cohi_call *call);
+
 /* Where member `index` stages what is not in a heap. */
 cohi_staging *cohi_call_staging(const cohi_call *call, int index);
 

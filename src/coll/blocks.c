@@ -54,7 +54,7 @@ void cohi_unpack(char *target, size_t stride, const char *packed, size_t element
     cohi_copy_strided(target, stride, packed, 1, element, count);
 }
 
-cohi_range cohi_share(const cohi_call *call, size_t count, int index)
+cohi_span cohi_share(const cohi_call *call, size_t count, int index)
 {
     size_t line = COHI_CACHE_LINE / call->element, size = (size_t)call->team->size;
     size_t lines = (count + line - 1) / line;
@@ -65,7 +65,7 @@ cohi_range cohi_share(const cohi_call *call, size_t count, int index)
     share *= line;
     if (first > count)
         first = count;
-    return (cohi_range){first, share < count - first ? share : count - first};
+    return (cohi_span){first, share < count - first ? share : count - first};
 }
 
 /* ---- identities ---- */

@@ -20,13 +20,13 @@ void cohi_copy_strided(char *target, size_t target_stride, const char *source, s
 void cohi_fill_identity(const cohi_call *call, char *target, size_t count);
 
 /* A range of elements. */
-typedef struct cohi_range {
+typedef struct cohi_span {
     size_t first;
     size_t count;
-} cohi_range;
+} cohi_span;
 
 /* The share of member `index` in `count` elements: nearly equal ones, cut where cache lines begin
  * if the array begins at one. */
-cohi_range cohi_share(const cohi_call *call, size_t count, int index);
+cohi_span cohi_share(const cohi_call *call, size_t count, int index);
 
 #endif

@@ -43,23 +43,16 @@ static void copy(cohi_call *call, char *target, const char *source, size_t bytes
     }
 }
 
-/* Nobody leaves before all are done with its buffers. */
-static coh_status part(cohi_call *call)
-{
-    cohi_count_up(call, COHI_DONE);
-    return cohi_count_await_all(call, COHI_DONE, 0);
-}
-
 static bool all_placed(const cohi_call *call, cohi_side side)
 {
     return cohi_place_lacking(call, side) < 0;
 }
 
 /* Neither sources nor targets can all be reached. */
-static coh_status give_up(cohi_call *call, coh_status (*stage)(cohi_call *call))
+static coh_status give_up(cohi_call *call)
 {
     if (!call->forced)
-        return stage(call);
+        return cohi_stage(call);
     int lacking = cohi_place_lacking(call, COHI_SOURCE);
     return lacking >= 0
                ? cohi_place_refuse(call, COHI_SOURCE, lacking)
@@ -82,13 +75,13 @@ coh_status cohi_direct_reduce_scatter(cohi_call *call)
     if (status != COH_OK)
         return status;
     if (!all_placed(call, COHI_SOURCE))
-        return give_up(call, cohi_stage_reduce_scatter);
+        return give_up(call);
     size_t at = cohi_block_at(call, &call->from, team->index);
     for (int i = 0; i < team->size; i++)
         gear->sources[i] = cohi_place_at(call, COHI_SOURCE, i) + at;
     gear->targets[0] = call->target;
-    cohi_reduce_range(call, 1, (cohi_range){0, cohi_block_count(&call->from, team->index)});
-    return part(call);
+    cohi_reduce_range(call, 1, (cohi_span){0, cohi_block_count(&call->from, team->index)});
+    return cohi_count_part(call);
 }
 
 /* ---- all_gather ---- */
@@ -135,8 +128,8 @@ coh_status cohi_direct_all_gather(cohi_call *call)
     else if (pulls)
         pull_blocks(call);
     else
-        return give_up(call, cohi_stage_all_gather);
-    return part(call);
+        return give_up(call);
+    return cohi_count_part(call);
 }
 
 /* ---- gather, scatter ---- */
@@ -149,10 +142,10 @@ coh_status cohi_direct_gather(cohi_call *call)
     if (cohi_place_has(call, COHI_TARGET, call->root))
         push_block(call, call->root);
     else if (!all_placed(call, COHI_SOURCE))
-        return give_up(call, cohi_stage_gather);
+        return give_up(call);
     else if (call->team->index == call->root)
         pull_blocks(call);
-    return part(call);
+    return cohi_count_part(call);
 }
 
 static void push_blocks(cohi_call *call)
@@ -182,10 +175,10 @@ coh_status cohi_direct_scatter(cohi_call *call)
     if (cohi_place_has(call, COHI_SOURCE, call->root))
         pull_own(call);
     else if (!all_placed(call, COHI_TARGET))
-        return give_up(call, cohi_stage_scatter);
+        return give_up(call);
     else if (call->team->index == call->root)
         push_blocks(call);
-    return part(call);
+    return cohi_count_part(call);
 }
 
 /* ---- broadcast ---- */
@@ -212,13 +205,13 @@ coh_status cohi_direct_broadcast(cohi_call *call)
     if (status != COH_OK)
         return status;
     if (!cohi_place_has(call, COHI_SOURCE, call->root))
-        return give_up(call, cohi_stage_broadcast);
+        return give_up(call);
     if (call->team->index == call->root)
         spread_from_root(call);
     else
         copy(call, call->target, cohi_place_at(call, COHI_SOURCE, call->root),
              pulled_by_each(call));
-    return part(call);
+    return cohi_count_part(call);
 }
 
 /* ---- all_to_all ---- */
@@ -241,10 +234,10 @@ coh_status cohi_direct_all_to_all(cohi_call *call)
     if (status != COH_OK)
         return status;
     if (!all_placed(call, COHI_SOURCE))
-        return give_up(call, cohi_stage_all_to_all);
+        return give_up(call);
     for (int step = 0; step < call->team->size; step++)
         pull_slice(call, other(call, step));
-    return part(call);
+    return cohi_count_part(call);
 }
 
 /* ---- scan ---- */
@@ -276,12 +269,12 @@ coh_status cohi_direct_scan(cohi_call *call)
     if (status != COH_OK)
         return status;
     if (!all_placed(call, COHI_SOURCE) || !all_placed(call, COHI_TARGET))
-        return give_up(call, cohi_stage_scan);
-    cohi_range share = cohi_share(call, call->count, call->team->index);
+        return give_up(call);
+    cohi_span share = cohi_share(call, call->count, call->team->index);
     size_t most = CHUNK_BYTES / call->element, end = share.first + share.count;
     for (size_t first = share.first; first < end; first += most) {
         scan_range(call, first, end - first < most ? end - first : most);
         cohi_call_beat(call);
     }
-    return part(call);
+    return cohi_count_part(call);
 }

@@ -7,6 +7,7 @@
 #ifndef COHI_COLL_PIECES_H
 #define COHI_COLL_PIECES_H
 
+#include "coll/blocks.h"
 #include "coll/exchange.h"
 
 #include <string.h>
@@ -16,11 +17,6 @@ enum {
     COHI_CHUNK_BYTES = 128 << 10,
     COHI_ALIGN = 64 /* of the parts of a workspace */
 };
-
-/* A range of elements. */
-typedef struct cohi_span {
-    size_t first, count;
-} cohi_span;
 
 /* Part `index` when `count` elements are cut into `parts` parts that differ by one at most. */
 static inline cohi_span cohi_slice(size_t count, int parts, int index)

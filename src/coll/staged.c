@@ -147,7 +147,7 @@ static void take_blocks(cohi_call *call, const struct turn *turn)
         take_block(call, turn, (call->team->index + step) % size);
 }
 
-coh_status cohi_stage_all_gather(cohi_call *call)
+static coh_status stage_all_gather(cohi_call *call)
 {
     struct turns turns = {.most = whole_stage(call),
                           .total = longest(call, &call->to),
@@ -169,7 +169,7 @@ static void root_takes_blocks(cohi_call *call, const struct turn *turn)
         take_blocks(call, turn);
 }
 
-coh_status cohi_stage_gather(cohi_call *call)
+static coh_status stage_gather(cohi_call *call)
 {
     struct turns turns = {.most = whole_stage(call),
                           .total = call->count,
@@ -194,7 +194,7 @@ static void take_from_root(cohi_call *call, const struct turn *turn)
         memcpy(call->target + at, data, part * call->element);
 }
 
-coh_status cohi_stage_broadcast(cohi_call *call)
+static coh_status stage_broadcast(cohi_call *call)
 {
     struct turns turns = {.most = whole_stage(call),
                           .total = call->count,
@@ -234,7 +234,7 @@ static void take_scan(cohi_call *call, const struct turn *turn)
         cohi_reduce(&how, &target, 1, gear->sources, members, part);
 }
 
-coh_status cohi_stage_scan(cohi_call *call)
+static coh_status stage_scan(cohi_call *call)
 {
     struct turns turns = {.most = whole_stage(call),
                           .total = call->count,
@@ -281,7 +281,7 @@ static void take_reduced(cohi_call *call, const struct turn *turn)
     cohi_reduce(&how, &target, 1, gear->sources, team->size, part);
 }
 
-coh_status cohi_stage_reduce_scatter(cohi_call *call)
+static coh_status stage_reduce_scatter(cohi_call *call)
 {
     struct turns turns = {.most = divided_stage(call),
                           .total = longest(call, &call->from),
@@ -306,7 +306,7 @@ static void take_slice(cohi_call *call, const struct turn *turn)
                part * call->element);
 }
 
-coh_status cohi_stage_scatter(cohi_call *call)
+static coh_status stage_scatter(cohi_call *call)
 {
     struct turns turns = {.most = divided_stage(call),
                           .total = call->count,
@@ -328,7 +328,7 @@ static void take_slices(cohi_call *call, const struct turn *turn)
     }
 }
 
-coh_status cohi_stage_all_to_all(cohi_call *call)
+static coh_status stage_all_to_all(cohi_call *call)
 {
     struct turns turns = {.most = divided_stage(call),
                           .total = cohi_place_most(call),
@@ -338,46 +338,28 @@ coh_status cohi_stage_all_to_all(cohi_call *call)
     return take_turns(call, &turns);
 }
 
-/* ---- by name ---- */
+/* ---- which is which ---- */
 
-coh_status cohi_staged_all_gather(cohi_call *call)
+static coh_status (*const stages[COHI_KINDS])(cohi_call *call) = {
+    [COHI_ALL_REDUCE] = cohi_stage_reduction,
+    [COHI_REDUCE] = cohi_stage_reduction,
+    [COHI_REDUCE_SCATTER] = stage_reduce_scatter,
+    [COHI_ALL_GATHER] = stage_all_gather,
+    [COHI_GATHER] = stage_gather,
+    [COHI_SCATTER] = stage_scatter,
+    [COHI_BROADCAST] = stage_broadcast,
+    [COHI_ALL_TO_ALL] = stage_all_to_all,
+    [COHI_SCAN] = stage_scan,
+};
+
+coh_status cohi_stage(cohi_call *call)
 {
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_all_gather(call) : status;
+    return stages[call->kind](call);
 }
 
-coh_status cohi_staged_scan(cohi_call *call)
+coh_status cohi_staged(cohi_call *call)
 {
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_scan(call) : status;
-}
-
-coh_status cohi_staged_gather(cohi_call *call)
-{
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_gather(call) : status;
-}
-
-coh_status cohi_staged_broadcast(cohi_call *call)
-{
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_broadcast(call) : status;
-}
-
-coh_status cohi_staged_scatter(cohi_call *call)
-{
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_scatter(call) : status;
-}
-
-coh_status cohi_staged_reduce_scatter(cohi_call *call)
-{
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_reduce_scatter(call) : status;
-}
-
-coh_status cohi_staged_all_to_all(cohi_call *call)
-{
-    coh_status status = cohi_parts_enter(call);
-    return status == COH_OK ? cohi_stage_all_to_all(call) : status;
+    coh_status status =
+        call->kind == COHI_ALL_TO_ALL ? cohi_parts_enter(call) : cohi_place_enter(call, 0);
+    return status == COH_OK ? cohi_stage(call) : status;
 }

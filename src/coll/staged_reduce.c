@@ -39,7 +39,7 @@ static size_t part_most(const cohi_call *call)
 
 static void bring_in(cohi_call *call, const struct part *part)
 {
-    cohi_range own = cohi_share(call, part->count, call->team->index);
+    cohi_span own = cohi_share(call, part->count, call->team->index);
     char *in = (char *)cohi_call_staging(call, call->team->index)->in[part->buffer];
     const char *from = call->source + part->first * call->element;
     size_t before = own.first * call->element, end = (own.first + own.count) * call->element;
@@ -57,7 +57,7 @@ static void reduce_own(cohi_call *call, const struct part *part)
 {
     coh_team *team = call->team;
     cohi_coll_gear *gear = cohi_team_gear(team);
-    cohi_range own = cohi_share(call, part->count, team->index);
+    cohi_span own = cohi_share(call, part->count, team->index);
     size_t at = own.first * call->element;
     for (int i = 0; i < team->size; i++)
         gear->sources[i] = cohi_call_staging(call, i)->in[part->buffer] + at;
@@ -75,7 +75,7 @@ static void take_reduced(cohi_call *call, const struct part *part)
     coh_team *team = call->team;
     for (int step = 1; step < team->size; step++) {
         int from = (team->index + step) % team->size;
-        cohi_range share = cohi_share(call, part->count, from);
+        cohi_span share = cohi_share(call, part->count, from);
         size_t at = share.first * call->element;
         cohi_bring(call->target + part->first * call->element + at,
                    cohi_call_staging(call, from)->out[part->buffer] + at,
@@ -101,7 +101,7 @@ static coh_status finish_part(cohi_call *call, const struct part *part)
     return status;
 }
 
-coh_status cohi_stage_all_reduce(cohi_call *call)
+coh_status cohi_stage_reduction(cohi_call *call)
 {
     coh_status status = cohi_count_await_all(call, COHI_READY, 0);
     if (status != COH_OK)
@@ -118,20 +118,4 @@ coh_status cohi_stage_all_reduce(cohi_call *call)
         part = next;
     }
     return status;
-}
-
-coh_status cohi_stage_reduce(cohi_call *call)
-{
-    return cohi_stage_all_reduce(call);
-}
-
-coh_status cohi_staged_all_reduce(cohi_call *call)
-{
-    coh_status status = cohi_place_enter(call, 0);
-    return status == COH_OK ? cohi_stage_all_reduce(call) : status;
-}
-
-coh_status cohi_staged_reduce(cohi_call *call)
-{
-    return cohi_staged_all_reduce(call);
 }

@@ -49,7 +49,7 @@ static bool streams(const cohi_call *call, int targets)
     return call->bytes >= least && !same;
 }
 
-void cohi_reduce_range(cohi_call *call, int targets, cohi_range range)
+void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)
 {
     cohi_coll_gear *gear = cohi_team_gear(call->team);
     int size = call->team->size;
@@ -73,13 +73,6 @@ static void gather_sources(cohi_call *call)
         gear->sources[i] = cohi_place_at(call, COHI_SOURCE, i);
 }
 
-/* Nobody leaves before all are done with its buffers. */
-static coh_status part(cohi_call *call)
-{
-    cohi_count_up(call, COHI_DONE);
-    return cohi_count_await_all(call, COHI_DONE, 0);
-}
-
 coh_status cohi_two_shot_all_reduce(cohi_call *call)
 {
     coh_team *team = call->team;
@@ -91,12 +84,12 @@ coh_status cohi_two_shot_all_reduce(cohi_call *call)
     if (lacking < 0)
         lacking = cohi_place_lacking(call, COHI_TARGET);
     if (lacking >= 0)
-        return call->forced ? cohi_place_refuse(call, side, lacking) : cohi_stage_all_reduce(call);
+        return call->forced ? cohi_place_refuse(call, side, lacking) : cohi_stage(call);
     gather_sources(call);
     for (int i = 0; i < team->size; i++)
         cohi_team_gear(team)->targets[i] = cohi_place_at(call, COHI_TARGET, i);
     cohi_reduce_range(call, team->size, cohi_share(call, call->count, team->index));
-    return part(call);
+    return cohi_count_part(call);
 }
 
 coh_status cohi_two_shot_reduce(cohi_call *call)
@@ -107,11 +100,11 @@ coh_status cohi_two_shot_reduce(cohi_call *call)
         return status;
     int lacking = cohi_place_lacking(call, COHI_SOURCE);
     if (lacking >= 0 || !cohi_place_has(call, COHI_TARGET, call->root))
-        return !call->forced  ? cohi_stage_reduce(call)
+        return !call->forced  ? cohi_stage(call)
                : lacking >= 0 ? cohi_place_refuse(call, COHI_SOURCE, lacking)
                               : cohi_place_refuse(call, COHI_TARGET, call->root);
     gather_sources(call);
     cohi_team_gear(team)->targets[0] = cohi_place_at(call, COHI_TARGET, call->root);
     cohi_reduce_range(call, 1, cohi_share(call, call->count, team->index));
-    return part(call);
+    return cohi_count_part(call);
 }

@@ -17,6 +17,6 @@ coh_status cohi_two_shot_all_reduce(cohi_call *call);
 coh_status cohi_two_shot_reduce(cohi_call *call);
 
 /* Reduces `range` of gear->sources, of all members, into the first `targets` of gear->targets. */
-void cohi_reduce_range(cohi_call *call, int targets, cohi_range range);
+void cohi_reduce_range(cohi_call *call, int targets, cohi_span range);
 
 #endif

@@ -179,27 +179,34 @@ static inline coh_status fetch(coh_world *world, unsigned context, const char *c
 
 /* ---- 64-bit integers of mapped peers ---- */
 
+/* A 64-bit integer of a mapped peer, and what its owner may sleep on. */
+struct word64 {
+    uint64_t *at; /* NULL: for the long way */
+    cohi_slot *slot;
+};
+
 /*
- * Where a 64-bit integer of the peer is mapped, or NULL. A lock-prefixed instruction waits for all
- * stores before it, so each register that a call saves costs a nanosecond: the operations that
- * programs count and elect by are done in the public function itself, without a call.
+ * A lock-prefixed instruction waits for all stores before it, so each register that a call saves
+ * costs a nanosecond: the operations that programs count and elect by are done in the public
+ * function itself, without a call.
  */
-static inline __attribute__((always_inline)) uint64_t *find_word64(coh_world *world,
-                                                                   coh_dtype dtype, void *target,
-                                                                   const void *operand,
-                                                                   const void *result, int rank)
+static inline __attribute__((always_inline)) struct word64
+find_word64(coh_world *world, coh_dtype dtype, void *target, const void *operand,
+            const void *result, int rank)
 {
+    const struct word64 none = {0};
     if ((dtype != COH_U64 && dtype != COH_I64) || !operand || !result || !cohi_world_plain(world)
         || world->engine_atomics || (unsigned)rank >= (unsigned)world->size)
-        return NULL;
-    /* The heap begins and ends at a page: an aligned word that begins in it ends in it. */
+        return none;
+    /* The heap begins and ends at a page: an aligned word that begins in it ends in it. Looking
+     * through registered memory here would cost the saved registers: apply_fast does. */
     uint64_t offset = (uint64_t)((uintptr_t)target - (uintptr_t)world->heap_base);
-    if (offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed))
-        offset = cohi_rma_window_offset(world, target, sizeof(uint64_t));
-    if (offset % sizeof(uint64_t) != 0)
-        return NULL; /* COHI_NO_WINDOW too */
-    char *heap = world->peers[rank].heap;
-    return heap ? (uint64_t *)(void *)(heap + offset) : NULL;
+    if (offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed)
+        || offset % sizeof(uint64_t) != 0)
+        return none;
+    const cohi_peer *peer = &world->peers[rank];
+    return peer->heap ? (struct word64){(uint64_t *)(void *)(peer->heap + offset), peer->slot}
+                      : none;
 }
 
 /* False: for the long way. */
@@ -208,15 +215,16 @@ static inline __attribute__((always_inline)) bool add_word64(coh_world *world, c
                                                              const void *operand, void *result,
                                                              int rank)
 {
-    uint64_t *word =
-        op == COH_ATOMIC_ADD ? find_word64(world, dtype, target, operand, result, rank) : NULL;
-    if (!word)
+    if (op != COH_ATOMIC_ADD)
+        return false;
+    struct word64 word = find_word64(world, dtype, target, operand, result, rank);
+    if (!word.at)
         return false;
     uint64_t value;
     memcpy(&value, operand, sizeof value);
-    value = __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+    value = __atomic_fetch_add(word.at, value, __ATOMIC_SEQ_CST);
     memcpy(result, &value, sizeof value);
-    cohi_control_wake_watcher(world->peers[rank].slot);
+    cohi_control_wake_watcher(word.slot);
     return true;
 }
 
@@ -225,15 +233,17 @@ static inline __attribute__((always_inline)) bool swap_word64(coh_world *world, 
                                                               const void *desired, void *result,
                                                               int rank)
 {
-    uint64_t *word = expected ? find_word64(world, dtype, target, desired, result, rank) : NULL;
-    if (!word)
+    if (!expected)
+        return false;
+    struct word64 word = find_word64(world, dtype, target, desired, result, rank);
+    if (!word.at)
         return false;
     uint64_t value, old;
     memcpy(&value, desired, sizeof value);
     memcpy(&old, expected, sizeof old);
-    __atomic_compare_exchange_n(word, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(word.at, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     memcpy(result, &old, sizeof old);
-    cohi_control_wake_watcher(world->peers[rank].slot);
+    cohi_control_wake_watcher(word.slot);
     return true;
 }
 

@@ -57,11 +57,10 @@ static void stop(cohi_mailbox *box, cohi_partner *partner, coh_request *request)
 }
 
 /* What made the wait fail makes the worker's call fail too. */
-static bool await_worker(const coh_request *request)
+static void await_worker(const coh_request *request)
 {
     while (!is_done(request))
         sched_yield();
-    return true;
 }
 
 /* Takes it back; false when it is done after all: what had come before the peer ended counts.
@@ -69,8 +68,10 @@ static bool await_worker(const coh_request *request)
 static bool withdraw(coh_request *request)
 {
     cohi_mailbox *box = request->world->mailbox;
-    if (request->sentence)
-        return !await_worker(request);
+    if (request->sentence) {
+        await_worker(request);
+        return false;
+    }
     cohi_mailbox_progress(box);
     bool send = request->op == COHI_OP_SEND;
     cohi_partner *partner = send ? &box->partners[atomic_load(&request->peer)] : NULL;

@@ -1,0 +1,200 @@
+/*
+ * cohort-collectives.h - reductions and exchanges in which all members of a team take part: group
+ * 16 of cohort.h, which includes it. The conventions at the head of cohort.h hold.
+ */
+#ifndef COHORT_COLLECTIVES_H
+#define COHORT_COLLECTIVES_H
+
+#include <cohort.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(constant, value, name) */
+#define COH_REDUCE_TABLE(X)      \
+    X(COH_SUM, 0, "sum")         \
+    X(COH_MEAN, 1, "mean")       \
+    X(COH_PRODUCT, 2, "product") \
+    X(COH_MIN, 3, "min")         \
+    X(COH_MAX, 4, "max")         \
+    X(COH_AND, 5, "and")         \
+    X(COH_OR, 6, "or")           \
+    X(COH_XOR, 7, "xor")
+
+typedef enum coh_reduce_op {
+#define COH_REDUCE_ENUM(constant, value, name) constant = value,
+    COH_REDUCE_TABLE(COH_REDUCE_ENUM)
+#undef COH_REDUCE_ENUM
+} coh_reduce_op;
+
+/* The operation's name, "sum"; NULL for a value not in the table. */
+COH_API const char *coh_reduce_op_name(coh_reduce_op op);
+
+/*
+ * All of these are collective over the team: every member makes the call, with the same type,
+ * operation, counts and root. Members that differ get COH_MISMATCH with both sides' values, at this
+ * call or at their next on the team, and nothing is written from a member that differed.
+ *
+ * Counts are elements of `dtype`. Source and target are any memory; what lies in the symmetric heap
+ * needs no copy on the way. They do not overlap, or are the same (each call says what that is);
+ * overlap in part is refused. On return the target is complete, and both may be used again at once.
+ * Nothing is written when a call is refused, and the members that need something of the refused one
+ * get its error too; when a call fails later (a member was lost), the target is undefined.
+ *
+ * Reductions: sum, mean, product, min and max of every type; and, or, xor of integers and bool (of
+ * which sum, max, or are "one is", and product, min, and are "all are"; bool has no mean). Integers
+ * wrap; their mean is the sum divided, towards zero. f16, bf16, f8 are reduced in f32 and rounded
+ * once. NaN propagates, also through min and max, where -0 is less than +0. The result has the same
+ * bits on all members and in every run, for one build, CPU, placement and tuning; with
+ * COHORT_DETERMINISTIC=1 also whatever the algorithm and the size.
+ */
+
+/* target[i] = source[i] of all members, reduced, on all members. In place: target == source. */
+COH_API coh_status coh_all_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                  const void *source, void *target, size_t count);
+
+/* The same on member `root` alone; others' target is not touched, and may be NULL. */
+COH_API coh_status coh_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
+                              void *target, size_t count, int root);
+
+/*
+ * Source has size * count elements; member i gets the reduced block i, count elements. In place:
+ * target is this member's own block of source.
+ */
+COH_API coh_status coh_reduce_scatter(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                      const void *source, void *target, size_t count);
+
+/* The same with counts[i] elements for member i, the same counts on all members. */
+COH_API coh_status coh_reduce_scatter_v(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                        const void *source, void *target, const size_t *counts);
+
+/*
+ * Brings every member's `count` elements to all, in the order of the members: target has size *
+ * count. In place: source is this member's own block of target.
+ */
+COH_API coh_status coh_all_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                  size_t count);
+
+/* The same with counts[i] elements of member i, one block behind the other. */
+COH_API coh_status coh_all_gather_v(coh_team *team, coh_dtype dtype, const void *source,
+                                    void *target, const size_t *counts);
+
+/* The same on member `root` alone; others' target is not touched, and may be NULL. */
+COH_API coh_status coh_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                              size_t count, int root);
+
+/*
+ * Block i of the root's source, count elements, goes to member i. Others' source is not read, and
+ * may be NULL. In place: the root's target is its own block of source.
+ */
+COH_API coh_status coh_scatter(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                               size_t count, int root);
+
+/*
+ * The root's `count` elements go to all members' targets, its own among them. Others' source is not
+ * read, and may be NULL. In place: the root's target is its source.
+ */
+COH_API coh_status coh_broadcast(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                 size_t count, int root);
+
+/*
+ * Block j of member i's source becomes block i of member j's target; blocks have `count` elements.
+ * In place: target == source.
+ */
+COH_API coh_status coh_all_to_all(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                  size_t count);
+
+/* The blocks of coh_all_to_all_v: how many elements, and from which element of the buffer on. */
+typedef struct coh_parts {
+    const size_t *counts;  /* [team's size] */
+    const size_t *offsets; /* [team's size]; NULL: one block behind the other */
+} coh_parts;
+
+/*
+ * Block j of the source goes to member j, block i of the target comes from member i. A member must
+ * expect what the other sends: COH_MISMATCH otherwise, with both counts at the one that does not
+ * expect it. Not in place.
+ */
+COH_API coh_status coh_all_to_all_v(coh_team *team, coh_dtype dtype, const void *source,
+                                    const coh_parts *source_parts, void *target,
+                                    const coh_parts *target_parts);
+
+/*
+ * As coh_all_to_all, with elements target_stride and source_stride elements apart: element k of
+ * block j is at (j * count + k) * stride. Strides are at least 1. Not in place.
+ */
+COH_API coh_status coh_all_to_all_strided(coh_team *team, coh_dtype dtype, const void *source,
+                                          size_t source_stride, void *target, size_t target_stride,
+                                          size_t count);
+
+/* target[i] = source[i] of members 0 to this one, reduced; there is no mean. In place: target ==
+ * source. */
+COH_API coh_status coh_scan(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
+                            void *target, size_t count);
+
+/* The same of the members before this one. Member 0 gets what changes nothing: zeros for the sum,
+ * ones for the product, the largest value (or infinity) for min, and so on. */
+COH_API coh_status coh_scan_exclusive(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                      const void *source, void *target, size_t count);
+
+/*
+ * The same, started: they return at once and go on by themselves, without further calls. Until the
+ * request is done (coh_request_wait, coh_request_test) source and target belong to it; arrays of
+ * counts and offsets are copied. Collectives of one team are carried out in the order in which they
+ * were called, started or not. How the call ended, a refusal of its arguments too, is told by the
+ * request.
+ */
+COH_API coh_status coh_all_reduce_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                        const void *source, void *target, size_t count,
+                                        coh_request **request);
+COH_API coh_status coh_reduce_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                    const void *source, void *target, size_t count, int root,
+                                    coh_request **request);
+COH_API coh_status coh_reduce_scatter_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                            const void *source, void *target, size_t count,
+                                            coh_request **request);
+COH_API coh_status coh_reduce_scatter_v_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                              const void *source, void *target,
+                                              const size_t *counts, coh_request **request);
+COH_API coh_status coh_all_gather_start(coh_team *team, coh_dtype dtype, const void *source,
+                                        void *target, size_t count, coh_request **request);
+COH_API coh_status coh_all_gather_v_start(coh_team *team, coh_dtype dtype, const void *source,
+                                          void *target, const size_t *counts,
+                                          coh_request **request);
+COH_API coh_status coh_gather_start(coh_team *team, coh_dtype dtype, const void *source,
+                                    void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_scatter_start(coh_team *team, coh_dtype dtype, const void *source,
+                                     void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_broadcast_start(coh_team *team, coh_dtype dtype, const void *source,
+                                       void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_all_to_all_start(coh_team *team, coh_dtype dtype, const void *source,
+                                        void *target, size_t count, coh_request **request);
+COH_API coh_status coh_all_to_all_v_start(coh_team *team, coh_dtype dtype, const void *source,
+                                          const coh_parts *source_parts, void *target,
+                                          const coh_parts *target_parts, coh_request **request);
+COH_API coh_status coh_all_to_all_strided_start(coh_team *team, coh_dtype dtype, const void *source,
+                                                size_t source_stride, void *target,
+                                                size_t target_stride, size_t count,
+                                                coh_request **request);
+COH_API coh_status coh_scan_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                  const void *source, void *target, size_t count,
+                                  coh_request **request);
+COH_API coh_status coh_scan_exclusive_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
+                                            const void *source, void *target, size_t count,
+                                            coh_request **request);
+COH_API coh_status coh_barrier_start(coh_team *team, coh_request **request);
+
+/*
+ * The algorithm that the team would use for `collective` ("all_reduce", "broadcast", ...) with
+ * `bytes` bytes from each member: *name, a constant, and *predicted_ns, what the model expects it
+ * to take (may be NULL). Not collective. COH_INVALID_ARGUMENT when there is no such collective.
+ */
+COH_API coh_status coh_collective_choice(coh_team *team, const char *collective, size_t bytes,
+                                         const char **name, double *predicted_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COHORT_COLLECTIVES_H */
