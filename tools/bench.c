@@ -253,7 +253,8 @@ static const cohi_usage usage = {
     "barrier, sync, put, get, quiet, deliver, strided, fetch_add, compare_swap, signal,\n"
     "message, private_message, rate, thread_puts, thread_adds, all_reduce, reduce,\n"
     "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
-    "from_bf16, to_f16, from_f16; collectives: barrier and those from all_reduce to scan\n"
+    "from_bf16, to_f16, from_f16, to_f8e4m3, from_f8e4m3, to_f8e5m2, from_f8e5m2;\n"
+    "collectives: barrier and those from all_reduce to scan\n"
     "apart from these: pipeline, with flags of its own (cohort bench pipeline --help)",
 };
 

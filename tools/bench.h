@@ -229,6 +229,8 @@ cohi_bench_run cohi_bench_all_reduce, cohi_bench_reduce, cohi_bench_reduce_scatt
 cohi_bench_run cohi_bench_all_gather, cohi_bench_gather, cohi_bench_scatter, cohi_bench_broadcast;
 cohi_bench_run cohi_bench_all_to_all, cohi_bench_scan;
 cohi_bench_run cohi_bench_to_bf16, cohi_bench_from_bf16, cohi_bench_to_f16, cohi_bench_from_f16;
+cohi_bench_run cohi_bench_to_f8e4m3, cohi_bench_from_f8e4m3;
+cohi_bench_run cohi_bench_to_f8e5m2, cohi_bench_from_f8e5m2;
 
 struct cohi_bench_case {
     const char *name;

@@ -8,6 +8,21 @@ static const char sums[] = "the fastest loop over mapped memory that reads and w
 static const char bytes_moved[] = "the fastest loop that reads and writes as many bytes";
 static const char moves[] = "the fastest copies between the same mappings, by all ranks";
 
+#define CONVERSIONS(type)                                                                         \
+    {"to_" #type,                                                                                 \
+     "rank 0 converts so many bytes of f32 to " #type,                                            \
+     bytes_moved,                                                                                 \
+     1,                                                                                           \
+     1,                                                                                           \
+     0,                                                                                           \
+     2,                                                                                           \
+     0,                                                                                           \
+     cohi_bench_to_##type},                                                                       \
+    {                                                                                             \
+        "from_" #type, "rank 0 converts " #type " to so many bytes of f32", bytes_moved, 1, 1, 0, \
+            2, 0, cohi_bench_from_##type                                                          \
+    }
+
 static const cohi_bench_case cases[] = {
     {"barrier", "all ranks meet, and what they put is everywhere", lines, 2, 0, 1, 1, 0,
      cohi_bench_barrier},
@@ -50,15 +65,13 @@ static const cohi_bench_case cases[] = {
      cohi_bench_broadcast},
     {"all_to_all", "each rank gets its block of each", moves, 2, 1, 0, 0, 1, cohi_bench_all_to_all},
     {"scan", "each rank gets the sum of those up to it", sums, 2, 1, 0, 0, 1, cohi_bench_scan},
-    {"to_bf16", "rank 0 converts so many bytes of f32 to bf16", bytes_moved, 1, 1, 0, 2, 0,
-     cohi_bench_to_bf16},
-    {"from_bf16", "rank 0 converts bf16 to so many bytes of f32", bytes_moved, 1, 1, 0, 2, 0,
-     cohi_bench_from_bf16},
-    {"to_f16", "rank 0 converts so many bytes of f32 to f16", bytes_moved, 1, 1, 0, 2, 0,
-     cohi_bench_to_f16},
-    {"from_f16", "rank 0 converts f16 to so many bytes of f32", bytes_moved, 1, 1, 0, 2, 0,
-     cohi_bench_from_f16},
+    CONVERSIONS(bf16),
+    CONVERSIONS(f16),
+    CONVERSIONS(f8e4m3),
+    CONVERSIONS(f8e5m2),
 };
+
+_Static_assert(sizeof cases / sizeof *cases <= 32, "they are the bits of an unsigned");
 
 const cohi_bench_case *cohi_bench_case_at(size_t index)
 {

@@ -372,7 +372,9 @@ static int is_worth_it(const struct context *c, const cohi_limit_kernel *kernel,
 {
     if (index == 0)
         return 1;
-    if (c->call.source_bytes < STREAM_FROM || strcmp(kernel_name(kernel), "plain") == 0)
+    size_t longer =
+        c->call.source_bytes > c->call.target_bytes ? c->call.source_bytes : c->call.target_bytes;
+    if (longer < STREAM_FROM || strcmp(kernel_name(kernel), "plain") == 0)
         return 0;
     return kernel->reduce || streams(kernel);
 }

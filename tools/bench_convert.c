@@ -1,4 +1,4 @@
-/* bench_convert.c - conversions between f32 and 16 bits, against loops that move as many bytes. */
+/* bench_convert.c - conversions between f32 and smaller floats, against loops that move as many bytes. */
 #include "bench.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 /* Long enough that reading the clock twice is lost in it. */
 #define ROUND_NS (1.0 * (double)COHI_NS_PER_MS)
 
-enum { PAIR_BYTES = 2 * COHI_LIMIT_UNIT, LEAST_BYTES = PAIR_BYTES };
+enum { LEAST_BYTES = 4 * COHI_LIMIT_UNIT }; /* whole units on the smaller side */
 
 struct context {
     coh_dtype from, to;
@@ -31,11 +31,19 @@ static double run_convert(void *context, const void *form, uint64_t repeats)
     return cohi_bench_each(can ? COH_OK : COH_UNSUPPORTED, start, repeats);
 }
 
+static cohi_limit_resize *resize_of(const struct context *c, const cohi_limit_reduce_form *loop)
+{
+    bool narrows = c->from == COH_F32;
+    if (coh_dtype_size(narrows ? c->to : c->from) == 1)
+        return narrows ? loop->quarter : loop->fourfold;
+    return narrows ? loop->halve : loop->twice;
+}
+
 static double run_loop(void *context, const void *form, uint64_t repeats)
 {
     const struct context *c = context;
     const cohi_limit_reduce_form *loop = form;
-    cohi_limit_resize *resize = c->from == COH_F32 ? loop->narrow : loop->widen;
+    cohi_limit_resize *resize = resize_of(c, loop);
     resize(c->target, c->source, source_bytes(c));
     uint64_t start = cohi_now_ns();
     for (uint64_t i = 0; i < repeats; i++)
@@ -47,7 +55,7 @@ static double run_loop(void *context, const void *form, uint64_t repeats)
 static coh_status measure(cohi_bench_rank *self, uint64_t bytes, coh_dtype from, coh_dtype to,
                           cohi_bench_result *result)
 {
-    size_t whole = bytes < LEAST_BYTES ? LEAST_BYTES : bytes / PAIR_BYTES * PAIR_BYTES;
+    size_t whole = bytes < LEAST_BYTES ? LEAST_BYTES : bytes / LEAST_BYTES * LEAST_BYTES;
     struct context c = {from, to, self->private, self->private + whole, whole / sizeof(float)};
     cohi_bench_plan plan = {.rounds = self->rounds, .context = &c};
     const cohi_limit_reduce_form *form;
@@ -62,22 +70,18 @@ static coh_status measure(cohi_bench_rank *self, uint64_t bytes, coh_dtype from,
     return cohi_bench_measure(&plan, result);
 }
 
-coh_status cohi_bench_to_bf16(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return measure(self, bytes, COH_F32, COH_BF16, result);
-}
-
-coh_status cohi_bench_from_bf16(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return measure(self, bytes, COH_BF16, COH_F32, result);
-}
-
-coh_status cohi_bench_to_f16(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return measure(self, bytes, COH_F32, COH_F16, result);
-}
-
-coh_status cohi_bench_from_f16(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return measure(self, bytes, COH_F16, COH_F32, result);
-}
+#define CONVERSIONS(name, dtype)                                             \
+    coh_status cohi_bench_to_##name(cohi_bench_rank *self, uint64_t bytes,   \
+                                    cohi_bench_result *result)               \
+    {                                                                        \
+        return measure(self, bytes, COH_F32, dtype, result);                 \
+    }                                                                        \
+    coh_status cohi_bench_from_##name(cohi_bench_rank *self, uint64_t bytes, \
+                                      cohi_bench_result *result)             \
+    {                                                                        \
+        return measure(self, bytes, dtype, COH_F32, result);                 \
+    }
+CONVERSIONS(bf16, COH_BF16)
+CONVERSIONS(f16, COH_F16)
+CONVERSIONS(f8e4m3, COH_F8E4M3)
+CONVERSIONS(f8e5m2, COH_F8E5M2)

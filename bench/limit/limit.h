@@ -170,8 +170,8 @@ typedef void cohi_limit_sum(char *const *targets, int target_count, char *const 
 typedef void cohi_limit_prefix(char *const *targets, char *const *sources, int count, size_t from,
                                size_t to);
 
-/* Reads `bytes` and writes half as many, or twice as many: what a conversion between f32 and 16
- * bits moves. Whole pairs of units. */
+/* Reads `bytes` and writes a half or a quarter of them, or twice or four times as many: what a
+ * conversion between f32 and 16 or 8 bits moves. Whole units on both sides. */
 typedef void cohi_limit_resize(char *target, const char *source, size_t bytes);
 
 typedef struct cohi_limit_reduce_form {
@@ -180,7 +180,7 @@ typedef struct cohi_limit_reduce_form {
     int streams; /* past the caches */
     cohi_limit_sum *sum[COHI_LIMIT_TYPES];
     cohi_limit_prefix *prefix[COHI_LIMIT_TYPES];
-    cohi_limit_resize *narrow, *widen;
+    cohi_limit_resize *halve, *quarter, *twice, *fourfold;
 } cohi_limit_reduce_form;
 
 /* The forms this CPU can run, by index from 0; NULL past the last. */

@@ -91,31 +91,60 @@ ALWAYS void prefix_all(char *const *targets, char *const *sources, int count, si
         sum_rest(targets + i, 1, sources, i + 1, from, to, load, add, store_rest);
 }
 
-ALWAYS void narrow_all(char *target, const char *source, size_t bytes, store_function *store)
+ALWAYS unit add_two(const char *source)
 {
-    for (size_t from = 0; from < bytes; from += 2 * COHI_LIMIT_UNIT, target += COHI_LIMIT_UNIT)
-        store(target,
-              add_words(load_words(source + from), load_words(source + from + COHI_LIMIT_UNIT)));
+    return add_words(load_words(source), load_words(source + COHI_LIMIT_UNIT));
 }
 
-ALWAYS void widen_all(char *target, const char *source, size_t bytes, store_function *store)
+ALWAYS void halve_all(char *target, const char *source, size_t bytes, store_function *store)
 {
-    for (size_t from = 0; from < bytes; from += COHI_LIMIT_UNIT, target += 2 * COHI_LIMIT_UNIT) {
-        unit both = load_words(source + from);
-        store(target, both);
-        store(target + COHI_LIMIT_UNIT, both);
+    for (size_t from = 0; from < bytes; from += 2 * COHI_LIMIT_UNIT, target += COHI_LIMIT_UNIT)
+        store(target, add_two(source + from));
+}
+
+ALWAYS void quarter_all(char *target, const char *source, size_t bytes, store_function *store)
+{
+    for (size_t from = 0; from < bytes; from += 4 * COHI_LIMIT_UNIT, target += COHI_LIMIT_UNIT)
+        store(target,
+              add_words(add_two(source + from), add_two(source + from + 2 * COHI_LIMIT_UNIT)));
+}
+
+ALWAYS void repeat_all(char *target, const char *source, size_t bytes, int times,
+                       store_function *store)
+{
+    for (size_t from = 0; from < bytes; from += COHI_LIMIT_UNIT) {
+        unit one = load_words(source + from);
+        for (int i = 0; i < times; i++, target += COHI_LIMIT_UNIT)
+            store(target, one);
     }
 }
 
-static void narrow(char *target, const char *source, size_t bytes)
-{
-    narrow_all(target, source, bytes, store_words);
-}
+#define RESIZE_LOOPS(prefix, store, end)                                         \
+    static void prefix##halve(char *target, const char *source, size_t bytes)    \
+    {                                                                            \
+        halve_all(target, source, bytes, store);                                 \
+        end;                                                                     \
+    }                                                                            \
+    static void prefix##quarter(char *target, const char *source, size_t bytes)  \
+    {                                                                            \
+        quarter_all(target, source, bytes, store);                               \
+        end;                                                                     \
+    }                                                                            \
+    static void prefix##twice(char *target, const char *source, size_t bytes)    \
+    {                                                                            \
+        repeat_all(target, source, bytes, 2, store);                             \
+        end;                                                                     \
+    }                                                                            \
+    static void prefix##fourfold(char *target, const char *source, size_t bytes) \
+    {                                                                            \
+        repeat_all(target, source, bytes, 4, store);                             \
+        end;                                                                     \
+    }
+#define RESIZES(prefix)                                                         \
+    .halve = prefix##halve, .quarter = prefix##quarter, .twice = prefix##twice, \
+    .fourfold = prefix##fourfold
 
-static void widen(char *target, const char *source, size_t bytes)
-{
-    widen_all(target, source, bytes, store_words);
-}
+RESIZE_LOOPS(plain_, store_words, (void)0)
 
 #define CACHED_LOOPS_OF(T)                                                                      \
     static void sum_##T(char *const *targets, int target_count, char *const *sources,           \
@@ -150,23 +179,12 @@ CACHED_LOOPS_OF(bf16)
 CACHED_LOOPS_OF(f16)
 CACHED_LOOPS_OF(words)
 
-#define CACHED_LOOPS                                                                 \
-    .sum = {sum_f32, sum_bf16, sum_f16, sum_words},                                  \
-    .prefix = {prefix_f32, prefix_bf16, prefix_f16, prefix_words}, .narrow = narrow, \
-    .widen = widen
+#define CACHED_LOOPS                                \
+    .sum = {sum_f32, sum_bf16, sum_f16, sum_words}, \
+    .prefix = {prefix_f32, prefix_bf16, prefix_f16, prefix_words}, RESIZES(plain_)
 
 #ifndef CACHED_ONLY
-static void stream_narrow(char *target, const char *source, size_t bytes)
-{
-    narrow_all(target, source, bytes, stream_words);
-    end_stream();
-}
-
-static void stream_widen(char *target, const char *source, size_t bytes)
-{
-    widen_all(target, source, bytes, stream_words);
-    end_stream();
-}
+RESIZE_LOOPS(stream_, stream_words, end_stream())
 
 STREAMED_LOOPS_OF(f32)
 STREAMED_LOOPS_OF(bf16)
@@ -176,5 +194,5 @@ STREAMED_LOOPS_OF(words)
 #define STREAMED_LOOPS                                                                         \
     .sum = {stream_sum_f32, stream_sum_bf16, stream_sum_f16, stream_sum_words},                \
     .prefix = {stream_prefix_f32, stream_prefix_bf16, stream_prefix_f16, stream_prefix_words}, \
-    .narrow = stream_narrow, .widen = stream_widen
+    RESIZES(stream_)
 #endif

@@ -48,7 +48,7 @@ typedef enum cohi_knob_type {
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
       "how often to look before yielding the core; auto: more where each rank has a core")         \
     X(kernels, COHI_KNOB_TEXT, "COHORT_KERNELS", "auto",                                           \
-      "instructions that reduce and convert: auto, avx512, avx2, neon, portable; for the process") \
+      "instructions to reduce and convert with: auto, avx512bf16, avx512, avx2, neon or portable") \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \
       "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (docs/sim.md)")        \
     X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                                   \

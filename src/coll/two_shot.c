@@ -2,6 +2,7 @@
 
 #include "coll/place.h"
 #include "coll/staged.h"
+#include "memory/host_copy.h"
 
 /* Bytes that are reduced between two signs of life. */
 enum { BEAT_BYTES = 4 << 20 };
@@ -32,21 +33,23 @@ static void move_pointers(cohi_coll_gear *gear, int sources, int targets, size_t
 }
 
 /*
- * Whether to store past the caches: where all the targets together no longer fit, a cached store
- * reads the line first. Not in place, where it is there already. 2, 4 and 16 ranks on a host with
- * 2 MiB of second-level cache a core: two ranks with 1 MiB each 54 us (66 streamed), with 2 MiB 188
- * (137); four with 1 MiB 86 (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187).
+ * Whether to store past the caches: where all the buffers together no longer fit, or were in none
+ * to begin with, a cached store reads the line first. Not in place, where it is there already. On a
+ * host with 2 MiB of second-level cache a core, us cached (streamed): two ranks with 512 KiB each 17
+ * (27), with 1 MiB, which just fit, 54 to 80 (53 to 66), with 2 MiB 188 (137); four with 1 MiB 86
+ * (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187). Two with 1 MiB in no cache 159 (87).
  */
-static bool streams(const cohi_call *call, int targets)
+static bool streams(const cohi_call *call, int targets, size_t range_bytes)
 {
-    enum { FEW = 4, STREAMED_FROM = 1 << 20, STREAMED_BY_FEW_FROM = 2 << 20 };
+    enum { STREAMED_FROM = 1 << 20, STREAMED_IF_FAR_FROM = 512 << 10, LEAST = 16 << 10 };
     const cohi_coll_gear *gear = cohi_team_gear(call->team);
     int index = call->team->index;
     bool same = false;
     for (int i = 0; i < targets; i++)
         same = same || gear->targets[i] == gear->sources[targets == 1 ? index : i];
-    size_t least = call->team->size < FEW ? STREAMED_BY_FEW_FROM : STREAMED_FROM;
-    return call->bytes >= least && !same;
+    if (same || call->bytes < STREAMED_IF_FAR_FROM || range_bytes < LEAST)
+        return false;
+    return call->bytes >= STREAMED_FROM || cohi_host_is_far(gear->sources[index], range_bytes);
 }
 
 void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)
@@ -55,8 +58,8 @@ void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)
     int size = call->team->size;
     size_t most = BEAT_BYTES / call->element;
     cohi_reduction how = cohi_call_reduction(call);
-    how.stream = streams(call, targets);
     move_pointers(gear, size, targets, range.first * call->element);
+    how.stream = streams(call, targets, range.count * call->element);
     while (range.count > 0) {
         size_t count = range.count < most ? range.count : most;
         cohi_reduce(&how, gear->targets, targets, gear->sources, size, count);

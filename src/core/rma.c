@@ -243,41 +243,44 @@ coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_
 
 /* ---- the same on a context ---- */
 
-typedef coh_status transfer(coh_world *world, unsigned context, const char *call, void *target,
-                            const void *source, size_t bytes, int rank, bool blocking);
-
-static inline coh_status on_context(coh_context *context, const char *call, transfer *move,
-                                    void *target, const void *source, size_t bytes, int rank,
-                                    bool blocking)
-{
-    coh_status status = cohi_context_gate(context, call);
-    if (status != COH_OK)
-        return status;
-    return move(context->world, context->number, call, target, source, bytes, rank, blocking);
-}
-
 coh_status coh_context_put(coh_context *context, void *target, const void *source, size_t bytes,
                            int rank)
 {
-    return on_context(context, "coh_context_put", put, target, source, bytes, rank, true);
+    static const char call[] = "coh_context_put";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? put(context->world, context->number, call, target, source, bytes, rank, true)
+               : status;
 }
 
 coh_status coh_context_get(coh_context *context, void *target, const void *source, size_t bytes,
                            int rank)
 {
-    return on_context(context, "coh_context_get", get, target, source, bytes, rank, true);
+    static const char call[] = "coh_context_get";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? get(context->world, context->number, call, target, source, bytes, rank, true)
+               : status;
 }
 
 coh_status coh_context_put_nbi(coh_context *context, void *target, const void *source, size_t bytes,
                                int rank)
 {
-    return on_context(context, "coh_context_put_nbi", put, target, source, bytes, rank, false);
+    static const char call[] = "coh_context_put_nbi";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? put(context->world, context->number, call, target, source, bytes, rank, false)
+               : status;
 }
 
 coh_status coh_context_get_nbi(coh_context *context, void *target, const void *source, size_t bytes,
                                int rank)
 {
-    return on_context(context, "coh_context_get_nbi", get, target, source, bytes, rank, false);
+    static const char call[] = "coh_context_get_nbi";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? get(context->world, context->number, call, target, source, bytes, rank, false)
+               : status;
 }
 
 /* ---- where a peer's memory is ---- */

@@ -5,9 +5,10 @@
 /*
  * Bytes of the wider side, f32, from which on stores bypass the caches.
  * Sapphire Rapids, bare loops with the bytes of f32 and 16-bit floats, time of plain stores divided
- * by that of streaming ones: 1 MiB 0.6 to 0.8, 16 MiB 1.1 to 1.6, 64 MiB 1.3 to 2.4.
+ * by that of streaming ones: 1 MiB 0.6 to 0.8, 2 MiB 1.2 to 1.5, 4 MiB 1.15 to 1.3, 16 MiB 1.1 to
+ * 1.6, 64 MiB 1.3 to 2.4.
  */
-enum { STREAM_BYTES = 16 << 20 };
+enum { STREAM_BYTES = 2 << 20 };
 
 static cohi_kernel *find_kernel(const cohi_kernels *kernels, coh_dtype to, coh_dtype from)
 {

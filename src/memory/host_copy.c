@@ -74,7 +74,43 @@ static int stream(char *target, const char *source, size_t bytes)
     return 1;
 }
 
+/*
+ * Ticks that lines of two pages take when they come from memory. Sapphire Rapids, 2.3 ticks a
+ * nanosecond, medians (20th parts of both ends): in the second-level cache 190 (132 to 266), in the
+ * third 310 (258 to 404), in memory 650 (416 to 992).
+ */
+enum { FAR_TICKS = 410, LINES = 8, LINE_STEP = 7 };
+
+static char look_at(const char *page, int line)
+{
+    return *(const volatile char *)(page + (size_t)line * LINE_BYTES);
+}
+
+/* Lines apart from each other, since the one beside comes along. */
+bool cohi_host_is_far(const void *memory, size_t bytes)
+{
+    const char *first = (const char *)memory + bytes / 4 / PAGE_BYTES * PAGE_BYTES;
+    const char *second = (const char *)memory + bytes / 2 / PAGE_BYTES * PAGE_BYTES;
+    look_at(first, 0); /* brings the translations of both pages */
+    look_at(second, 0);
+    _mm_lfence();
+    uint64_t start = __rdtsc();
+    _mm_lfence();
+    for (int i = 1; i <= LINES; i++) {
+        look_at(first, i * LINE_STEP);
+        look_at(second, i * LINE_STEP);
+    }
+    _mm_lfence();
+    return __rdtsc() - start >= FAR_TICKS;
+}
+
 #else
+
+bool cohi_host_is_far(const void *memory, size_t bytes)
+{
+    (void)memory, (void)bytes;
+    return false;
+}
 
 static int stream(char *target, const char *source, size_t bytes)
 {

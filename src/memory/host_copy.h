@@ -9,6 +9,7 @@
 #ifndef COHI_MEMORY_HOST_COPY_H
 #define COHI_MEMORY_HOST_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,8 +22,15 @@
  */
 enum { COHI_HOST_STREAM_BYTES = 1280 * 1024 };
 
-/* Copies that many bytes and more, as memmove does, at the speed of the memory. */
+/* Copies as memmove does, at the speed of the memory: past the caches, but for what is shorter than
+ * a few pages. */
 void cohi_host_copy_large(void *target, const void *source, size_t bytes);
+
+/*
+ * Whether memory is in no cache, by how long some lines of it take to come. `bytes` are two pages
+ * at least; it is read. Wrong now and then, as clocks are; false where nothing can be streamed.
+ */
+bool cohi_host_is_far(const void *memory, size_t bytes);
 
 /* X(width in bits): the words that are copied whole. */
 #define COHI_HOST_WORD_TABLE(X) \

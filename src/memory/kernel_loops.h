@@ -88,6 +88,48 @@ LANES_INLINE size_t reduce_pairs(const cohi_kernel_job *job, const struct recipe
     return at;
 }
 
+/* The same for one source and one target, of other elements. */
+LANES_INLINE size_t convert_blocks(const cohi_kernel_job *job, const struct recipe *recipe,
+                                   store_form *store, size_t at)
+{
+    const struct codec *in = recipe->in;
+    const size_t step = in->unit * in->element, blocks = (job->count - at) / in->unit / BLOCK_UNITS;
+    const char *from = (const char *)job->sources[0] + at * in->element;
+    char *to = (char *)job->targets[0] + at * recipe->out->element;
+    for (size_t i = 0; i < blocks; i++) {
+        store(to, in->load(from), in->load(from + step), in->load(from + 2 * step),
+              in->load(from + 3 * step));
+        from += BLOCK_UNITS * step;
+        to += BLOCK_UNITS * in->unit * recipe->out->element;
+    }
+    return at + blocks * BLOCK_UNITS * in->unit;
+}
+
+/*
+ * The same with a page of f32 each at four places side by side, as host_copy.c does: 64 MiB of f32
+ * to f16, streamed, 3.3 ms; straight on 3.9.
+ */
+LANES_INLINE size_t convert_pages(const cohi_kernel_job *job, const struct recipe *recipe,
+                                  store_form *store, size_t at)
+{
+    enum { PAGES = 4, PAGE_ELEMENTS = 4096 / sizeof(float) };
+    const struct codec *in = recipe->in;
+    const size_t step = in->unit * in->element, block = BLOCK_UNITS * in->unit;
+    const char *source = job->sources[0];
+    char *target = job->targets[0];
+    for (; job->count - at >= PAGES * PAGE_ELEMENTS; at += PAGES * PAGE_ELEMENTS) {
+        for (size_t in_page = 0; in_page < PAGE_ELEMENTS; in_page += block) {
+            for (size_t page = 0; page < PAGES; page++) {
+                size_t element = at + page * PAGE_ELEMENTS + in_page;
+                const char *from = source + element * in->element;
+                store(target + element * recipe->out->element, in->load(from),
+                      in->load(from + step), in->load(from + 2 * step), in->load(from + 3 * step));
+            }
+        }
+    }
+    return convert_blocks(job, recipe, store, at);
+}
+
 /* Less than a unit. */
 LANES_INLINE void reduce_some(const cohi_kernel_job *job, const struct recipe *recipe, size_t at,
                               size_t elements)
@@ -120,6 +162,8 @@ LANES_INLINE void reduce_units(const cohi_kernel_job *job, const struct recipe *
 }
 
 typedef void units_form(const cohi_kernel_job *job, size_t at, size_t end);
+typedef size_t blocks_form(const cohi_kernel_job *job, const struct recipe *recipe,
+                           store_form *store, size_t at);
 
 #ifdef LANES_STREAM
 
@@ -137,24 +181,24 @@ static inline size_t stream_head(const cohi_kernel_job *job, size_t element)
 }
 
 /* Where it stopped; 0: nothing was done. */
-LANES_INLINE size_t reduce_stream(const cohi_kernel_job *job, const struct recipe *recipe,
-                                  units_form *units)
+LANES_INLINE size_t stream_blocks(const cohi_kernel_job *job, const struct recipe *recipe,
+                                  blocks_form *blocks, units_form *units)
 {
     size_t head = stream_head(job, recipe->out->element);
     if (head >= job->count)
         return 0;
     units(job, 0, head);
-    head = reduce_blocks(job, recipe, recipe->out->stream_block, head);
+    head = blocks(job, recipe, recipe->out->stream_block, head);
     stream_end(); /* streamed stores obey no order, not even a release's */
     return head;
 }
 
 #else
 
-LANES_INLINE size_t reduce_stream(const cohi_kernel_job *job, const struct recipe *recipe,
-                                  units_form *units)
+LANES_INLINE size_t stream_blocks(const cohi_kernel_job *job, const struct recipe *recipe,
+                                  blocks_form *blocks, units_form *units)
 {
-    (void)job, (void)recipe, (void)units;
+    (void)job, (void)recipe, (void)blocks, (void)units;
     return 0;
 }
 
@@ -164,11 +208,21 @@ LANES_INLINE size_t reduce_stream(const cohi_kernel_job *job, const struct recip
 LANES_INLINE void reduce_all(const cohi_kernel_job *job, const struct recipe *recipe,
                              units_form *units)
 {
-    size_t at = job->stream ? reduce_stream(job, recipe, units) : 0;
+    size_t at = job->stream ? stream_blocks(job, recipe, reduce_blocks, units) : 0;
     if (job->source_count == 2 && job->target_count == 1)
         at = reduce_pairs(job, recipe, at);
     else
         at = reduce_blocks(job, recipe, recipe->out->store_block, at);
+    if (at < job->count)
+        units(job, at, job->count);
+}
+
+/* The same for a conversion. */
+LANES_INLINE void convert_all(const cohi_kernel_job *job, const struct recipe *recipe,
+                              units_form *units)
+{
+    size_t at = job->stream ? stream_blocks(job, recipe, convert_pages, units) : 0;
+    at = convert_blocks(job, recipe, recipe->out->store_block, at);
     if (at < job->count)
         units(job, at, job->count);
 }

@@ -4,6 +4,7 @@
 
 #include "memory/kernels.h"
 
+extern const cohi_kernels cohi_kernels_avx512bf16;
 extern const cohi_kernels cohi_kernels_avx512;
 extern const cohi_kernels cohi_kernels_avx2;
 extern const cohi_kernels cohi_kernels_neon;

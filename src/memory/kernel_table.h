@@ -70,38 +70,42 @@ DEFINE_SMALL(f8e5m2, quarter)
 /* ---- four vectors at a time ---- */
 
 /* Elements of 16 bits fill a vector from two, so that lines are stored whole. */
-#define DEFINE_BLOCK_STORES(prefix, put_full, put_quarter)                              \
-    LANES_INLINE void prefix##_full(char *target, lanes a, lanes b, lanes c, lanes d)   \
-    {                                                                                   \
-        put_full(target, a);                                                            \
-        put_full(target + LANES_BYTES, b);                                              \
-        put_full(target + 2 * LANES_BYTES, c);                                          \
-        put_full(target + 3 * LANES_BYTES, d);                                          \
-    }                                                                                   \
-    LANES_INLINE void prefix##_f16(char *target, lanes a, lanes b, lanes c, lanes d)    \
-    {                                                                                   \
-        put_full(target, (lanes)pack_f16((v_f32)a, (v_f32)b));                          \
-        put_full(target + LANES_BYTES, (lanes)pack_f16((v_f32)c, (v_f32)d));            \
-    }                                                                                   \
-    LANES_INLINE void prefix##_bf16(char *target, lanes a, lanes b, lanes c, lanes d)   \
-    {                                                                                   \
-        put_full(target, (lanes)pack_bf16((v_f32)a, (v_f32)b));                         \
-        put_full(target + LANES_BYTES, (lanes)pack_bf16((v_f32)c, (v_f32)d));           \
-    }                                                                                   \
-    LANES_INLINE void prefix##_f8e4m3(char *target, lanes a, lanes b, lanes c, lanes d) \
-    {                                                                                   \
-        put_quarter(target, narrow_f8e4m3((v_f32)a));                                   \
-        put_quarter(target + LANES_BYTES / 4, narrow_f8e4m3((v_f32)b));                 \
-        put_quarter(target + LANES_BYTES / 2, narrow_f8e4m3((v_f32)c));                 \
-        put_quarter(target + LANES_BYTES / 4 * 3, narrow_f8e4m3((v_f32)d));             \
-    }                                                                                   \
-    LANES_INLINE void prefix##_f8e5m2(char *target, lanes a, lanes b, lanes c, lanes d) \
-    {                                                                                   \
-        put_quarter(target, narrow_f8e5m2((v_f32)a));                                   \
-        put_quarter(target + LANES_BYTES / 4, narrow_f8e5m2((v_f32)b));                 \
-        put_quarter(target + LANES_BYTES / 2, narrow_f8e5m2((v_f32)c));                 \
-        put_quarter(target + LANES_BYTES / 4 * 3, narrow_f8e5m2((v_f32)d));             \
+#define DEFINE_BLOCK_STORES(prefix, put_full, put_quarter)                                         \
+    LANES_INLINE void prefix##_full(char *target, lanes a, lanes b, lanes c, lanes d)              \
+    {                                                                                              \
+        put_full(target, a);                                                                       \
+        put_full(target + LANES_BYTES, b);                                                         \
+        put_full(target + 2 * LANES_BYTES, c);                                                     \
+        put_full(target + 3 * LANES_BYTES, d);                                                     \
+    }                                                                                              \
+    LANES_INLINE void prefix##_f16(char *target, lanes a, lanes b, lanes c, lanes d)               \
+    {                                                                                              \
+        put_full(target, (lanes)pack_f16((v_f32)a, (v_f32)b));                                     \
+        put_full(target + LANES_BYTES, (lanes)pack_f16((v_f32)c, (v_f32)d));                       \
+    }                                                                                              \
+    LANES_INLINE void prefix##_bf16(char *target, lanes a, lanes b, lanes c, lanes d)              \
+    {                                                                                              \
+        put_full(target, (lanes)pack_bf16((v_f32)a, (v_f32)b));                                    \
+        put_full(target + LANES_BYTES, (lanes)pack_bf16((v_f32)c, (v_f32)d));                      \
+    }                                                                                              \
+    LANES_INLINE void prefix##_f8e4m3(char *target, lanes a, lanes b, lanes c, lanes d){           \
+        PUT_F8(f8e4m3, put_full, put_quarter)} LANES_INLINE void prefix##_f8e5m2(char *target,     \
+                                                                                 lanes a, lanes b, \
+                                                                                 lanes c, lanes d) \
+    {                                                                                              \
+        PUT_F8(f8e5m2, put_full, put_quarter)                                                      \
     }
+
+#ifdef LANES_PACK_F8
+#define PUT_F8(type, put_full, put_quarter) \
+    put_full(target, (lanes)pack_##type((v_f32)a, (v_f32)b, (v_f32)c, (v_f32)d));
+#else
+#define PUT_F8(type, put_full, put_quarter)                         \
+    put_quarter(target, narrow_##type((v_f32)a));                   \
+    put_quarter(target + LANES_BYTES / 4, narrow_##type((v_f32)b)); \
+    put_quarter(target + LANES_BYTES / 2, narrow_##type((v_f32)c)); \
+    put_quarter(target + LANES_BYTES / 4 * 3, narrow_##type((v_f32)d));
+#endif
 
 LANES_INLINE void store_quarter(char *target, v_quarter quarter)
 {
@@ -116,6 +120,7 @@ DEFINE_BLOCK_STORES(stream_block, stream, stream_quarter)
 #define STREAM_BLOCK(form) NULL
 #endif
 #undef DEFINE_BLOCK_STORES
+#undef PUT_F8
 
 #define FULL_CODEC(bytes, load, load_some)                                        \
     {                                                                             \
@@ -222,7 +227,7 @@ DEFINE_DIVIDE(u64, uint64_t, uint64_t)
 
 /* ---- the kernels ---- */
 
-#define DEFINE_KERNEL(name, in, out, combine, finish)                                         \
+#define DEFINE_KERNEL(name, all, in, out, combine, finish)                                    \
     static const struct recipe name##_recipe = {&in, &out, combine, finish};                  \
     static __attribute__((noinline)) void name##_units(const cohi_kernel_job *job, size_t at, \
                                                        size_t end)                            \
@@ -231,10 +236,11 @@ DEFINE_DIVIDE(u64, uint64_t, uint64_t)
     }                                                                                         \
     static void name(const cohi_kernel_job *job)                                              \
     {                                                                                         \
-        reduce_all(job, &name##_recipe, name##_units);                                        \
+        all(job, &name##_recipe, name##_units);                                               \
     }
 
-#define DEFINE_REDUCE(name, in, combine, finish) DEFINE_KERNEL(name, in, in, combine, finish)
+#define DEFINE_REDUCE(name, in, combine, finish) \
+    DEFINE_KERNEL(name, reduce_all, in, in, combine, finish)
 
 /* X(type, its codec, what its lanes are) */
 #define SMALL_TABLE(X)           \
@@ -300,9 +306,9 @@ LANES_INLINE lanes first_of(lanes first, lanes second)
     return first;
 }
 
-#define DEFINE_SMALL_CONVERT(type, in, lane)                       \
-    DEFINE_KERNEL(type##_to_f32, in, codec_32, first_of, as_it_is) \
-    DEFINE_KERNEL(type##_from_f32, codec_32, in, first_of, as_it_is)
+#define DEFINE_SMALL_CONVERT(type, in, lane)                                    \
+    DEFINE_KERNEL(type##_to_f32, convert_all, in, codec_32, first_of, as_it_is) \
+    DEFINE_KERNEL(type##_from_f32, convert_all, codec_32, in, first_of, as_it_is)
 SMALL_TABLE(DEFINE_SMALL_CONVERT)
 #undef DEFINE_SMALL_CONVERT
 

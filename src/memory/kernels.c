@@ -24,6 +24,11 @@ static bool has_avx512(void)
            && __builtin_cpu_supports("bmi2") && has_f16c();
 }
 
+static bool has_avx512bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && has_f16c();
@@ -43,9 +48,11 @@ static const struct set {
     bool (*usable)(void);
 } sets[] = {
 #if defined(__x86_64__)
+    {"avx512bf16", &cohi_kernels_avx512bf16, has_avx512bf16},
     {"avx512", &cohi_kernels_avx512, has_avx512},
     {"avx2", &cohi_kernels_avx2, has_avx2},
 #else
+    {"avx512bf16", NULL, NULL},
     {"avx512", NULL, NULL},
     {"avx2", NULL, NULL},
 #endif
@@ -104,7 +111,8 @@ coh_status cohi_kernels_choose(const char *name)
     const struct set *set = find_set(name);
     if (!set)
         return cohi_fail(COH_INVALID_ARGUMENT,
-                         "COHORT_KERNELS: '%s' is not one of auto, avx512, avx2, neon, portable",
+                         "COHORT_KERNELS: '%s' is not one of auto, avx512bf16, avx512, avx2, neon, "
+                         "portable",
                          name);
     if (!is_usable(set))
         return cohi_fail(COH_UNSUPPORTED, "COHORT_KERNELS: this CPU does not have %s; it has %s",

@@ -11,10 +11,14 @@
  *   join                                 two halves of a vector
  *   choose_greater                       lane by lane: a > b ? yes : no
  *   widen_f16, narrow_f16                f16 to and from f32, rounding to the nearest, ties to even
+ *   round_bf16           where LANES_ROUND_BF16: f32 rounded to bf16, in the upper halves of lanes
+ *   pack_bf16                            where LANES_PACK_BF16: two vectors of f32 to one
+ *   pack_f8e4m3, pack_f8e5m2             where LANES_PACK_F8: four vectors of f32 to one
  *   minimum_T, maximum_T                 for each type; of floats: NaN if any is NaN, -0 below +0
  *   load_some, store_some (and _half, _quarter)   the first `bytes` of a vector; the rest is 0
  *   stream, stream_quarter  where LANES_STREAM: stores past the caches, to addresses
- *                                        aligned to the vector; stream_end after the last of them
+ *                                        aligned to the vector; stream_end after the last of them;
+ *                                        no stream_quarter where LANES_PACK_F8
  *
  * Sums, products and bit operations need nothing: the compiler has them for vectors.
  */

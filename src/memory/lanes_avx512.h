@@ -96,6 +96,118 @@ LANES_INLINE v_half narrow_f16(v_f32 wide)
     return (v_half)_mm512_cvtps_ph(wide, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* bf16 in the upper halves: a bit of the fraction is tested in place, a NaN is known by its class. */
+#define LANES_ROUND_BF16
+LANES_INLINE v_u32 round_bf16(v_f32 wide)
+{
+    enum { QUIET_OR_SIGNALLING_NAN = 0x81 };
+    __m512i bits = (__m512i)wide;
+    __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    __mmask16 nan = _mm512_fpclass_ps_mask(wide, QUIET_OR_SIGNALLING_NAN);
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    rounded = _mm512_mask_add_epi32(rounded, odd, bits, _mm512_set1_epi32(0x8000));
+    return (v_u32)_mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+}
+
+#ifdef __AVX512BF16__
+
+/* Two vectors at once. The instruction takes subnormals for zeros, so where there is one it is not
+ * taken. */
+#define LANES_PACK_BF16
+LANES_INLINE v_u16 pack_bf16(v_f32 first, v_f32 second)
+{
+    enum { SUBNORMAL = 0x20 };
+    if (COHI_UNLIKELY(!_kortestz_mask16_u8(_mm512_fpclass_ps_mask(first, SUBNORMAL),
+                                           _mm512_fpclass_ps_mask(second, SUBNORMAL))))
+        return high16(round_bf16(first), round_bf16(second));
+    return (v_u16)_mm512_cvtne2ps_pbh(second, first);
+}
+
+#endif
+
+/*
+ * f8 by way of f16: cut off, with a bit set if anything was lost below it, it still tells on which
+ * side of the middle a number is, so that rounding it once more gives what rounding once does. That
+ * bit is below those that f8 keeps or rounds by, and, for the smallest numbers that matter, not
+ * below those that f16 has.
+ */
+#define LANES_PACK_F8
+
+LANES_INLINE __m256i cut_f16(__m512 wide)
+{
+    __m512i bits = (__m512i)wide;
+    __mmask16 lost = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x1ffff));
+    bits = _mm512_mask_or_epi32(bits, lost, bits, _mm512_set1_epi32(0x20000));
+    return _mm512_cvtps_ph((__m512)bits, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+
+LANES_INLINE __m512i cut_f16_pair(v_f32 first, v_f32 second)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(cut_f16(first)), cut_f16(second), 1);
+}
+
+/* `drop` bits rounded off the magnitude, which is `limit` at most. They remain, as junk. */
+LANES_INLINE __m512i round_f16(__m512i bits, int drop, int limit)
+{
+    const __m512i half = _mm512_set1_epi16((short)(1 << (drop - 1)));
+    __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi16(0x7fff));
+    magnitude = _mm512_min_epu16(magnitude, _mm512_set1_epi16((short)limit));
+    __mmask32 odd = _mm512_test_epi16_mask(magnitude, _mm512_set1_epi16((short)(1 << drop)));
+    __m512i below = _mm512_sub_epi16(half, _mm512_set1_epi16(1));
+    __m512i rounded = _mm512_add_epi16(magnitude, below);
+    return _mm512_mask_add_epi16(rounded, odd, magnitude, half);
+}
+
+/* The low bytes of all elements of 16 bits, whose high ones are 0. */
+LANES_INLINE v_u8 low8(__m512i first, __m512i second)
+{
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    return (v_u8)_mm512_permutexvar_epi64(order, _mm512_packus_epi16(first, second));
+}
+
+enum { SECOND_WHERE_FIRST_ELSE_THIRD = 0xca };
+
+/* f8e5m2 is the upper half of an f16. All NaNs are one. */
+LANES_INLINE __m512i code_f8e5m2(__m512i bits)
+{
+    const __m512i sign = _mm512_set1_epi16((short)0x8000);
+    __m512i rounded = round_f16(bits, 8, 0x7e00);
+    bits = _mm512_ternarylogic_epi32(sign, bits, rounded, SECOND_WHERE_FIRST_ELSE_THIRD);
+    return _mm512_srli_epi16(bits, 8);
+}
+
+LANES_INLINE v_u8 pack_f8e5m2(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
+{
+    return low8(code_f8e5m2(cut_f16_pair(a, b)), code_f8e5m2(cut_f16_pair(c, d)));
+}
+
+/* Divided by 256, by the exponent alone: a product of subnormals takes a hundred times as long. What
+ * is too small for any f8e4m3 is as small as can be; infinity and NaN become large numbers. */
+LANES_INLINE v_f32 scale_f8e4m3(v_f32 wide)
+{
+    const __m512i scale = _mm512_set1_epi32(8 << 23), sign = _mm512_set1_epi32(INT32_MIN);
+    __m512i magnitude = _mm512_andnot_si512(sign, (__m512i)wide);
+    magnitude = _mm512_max_epu32(magnitude, _mm512_set1_epi32(9 << 23));
+    return (v_f32)_mm512_ternarylogic_epi32(sign, (__m512i)wide, _mm512_sub_epi32(magnitude, scale),
+                                            SECOND_WHERE_FIRST_ELSE_THIRD);
+}
+
+/* Of numbers so divided, which have the exponents of f16. What comes after the largest number, 448,
+ * is NaN. */
+LANES_INLINE __m512i code_f8e4m3(__m512i bits)
+{
+    const __m512i sign = _mm512_set1_epi16(0x80);
+    __m512i code = _mm512_srli_epi16(round_f16(bits, 7, 0x3f80 /* 480 / 256 */), 7);
+    return _mm512_ternarylogic_epi32(sign, _mm512_srli_epi16(bits, 8), code,
+                                     SECOND_WHERE_FIRST_ELSE_THIRD);
+}
+
+LANES_INLINE v_u8 pack_f8e4m3(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
+{
+    return low8(code_f8e4m3(cut_f16_pair(scale_f8e4m3(a), scale_f8e4m3(b))),
+                code_f8e4m3(cut_f16_pair(scale_f8e4m3(c), scale_f8e4m3(d))));
+}
+
 LANES_INLINE v_u8 load_some(const void *source, size_t bytes)
 {
     return (v_u8)_mm512_maskz_loadu_epi8(_bzhi_u64(~0ull, (unsigned)bytes), source);
@@ -132,11 +244,6 @@ LANES_INLINE void store_some_quarter(void *target, v_quarter vector, size_t byte
 LANES_INLINE void stream(void *target, v_u8 vector)
 {
     _mm512_stream_si512(target, (__m512i)vector);
-}
-
-LANES_INLINE void stream_quarter(void *target, v_quarter vector)
-{
-    _mm_stream_si128(target, (__m128i)vector);
 }
 
 LANES_INLINE void stream_end(void)

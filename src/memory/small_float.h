@@ -4,7 +4,7 @@
  * Included after a lanes_*.h. To the nearest, ties to even; what is too large becomes
  * infinity, and in f8e4m3, which has none, NaN; a NaN stays one, and quiet. Nothing here relies on
  * subnormal numbers of f32, so a thread that flushes them gets the same results. bf16 is rounded as
- * an integer, since the instruction for it flushes subnormals always.
+ * an integer: the instruction for it, where there is one, flushes subnormals always.
  */
 #ifndef COHI_MEMORY_SMALL_FLOAT_H
 #define COHI_MEMORY_SMALL_FLOAT_H
@@ -77,6 +77,8 @@ LANES_INLINE v_f32 widen_bf16(v_half narrow)
     return (v_f32)(widen16(narrow) << 16);
 }
 
+#ifndef LANES_ROUND_BF16
+
 /* In the upper halves of the lanes. */
 LANES_INLINE v_u32 round_bf16(v_f32 wide)
 {
@@ -85,15 +87,21 @@ LANES_INLINE v_u32 round_bf16(v_f32 wide)
     return choose_greater(clear, EVERY_LANE(0x7f800000), bits | 0x400000, rounded);
 }
 
+#endif
+
 LANES_INLINE v_half narrow_bf16(v_f32 wide)
 {
     return narrow16(round_bf16(wide) >> 16);
 }
 
+#ifndef LANES_PACK_BF16
+
 LANES_INLINE v_u16 pack_bf16(v_f32 first, v_f32 second)
 {
     return high16(round_bf16(first), round_bf16(second));
 }
+
+#endif
 
 /* f8e5m2 is the upper half of an f16. */
 LANES_INLINE v_f32 widen_f8e5m2(v_quarter narrow)

@@ -299,6 +299,52 @@ static void pairs(void **state)
     }
 }
 
+/* ---- long ones, which are stored past the caches ---- */
+
+enum { LONG = (2 << 20) / sizeof(float) + 4321, PIECE = 1000, LONG_ROOM = (LONG + 4) * 4 };
+
+/* Piece by piece it is as the tests above say. */
+static void check_long(const cohi_kernels *kernels, coh_dtype to, coh_dtype from,
+                       unsigned char *memory[3], size_t shift)
+{
+    size_t in = coh_dtype_size(from), out = coh_dtype_size(to);
+    unsigned char *whole = memory[1] + shift * out, *pieces = memory[2] + shift * out;
+    memset(memory[1], 0x5a, LONG_ROOM);
+    memset(memory[2], 0x5a, LONG_ROOM);
+    cohi_convert_with(kernels, whole, to, memory[0], from, LONG);
+    for (size_t at = 0; at < LONG; at += PIECE)
+        cohi_convert_with(kernels, pieces + at * out, to, memory[0] + at * in, from,
+                          LONG - at < PIECE ? LONG - at : PIECE);
+    if (memcmp(memory[1], memory[2], LONG_ROOM) != 0)
+        fail_msg("%s: %d of %s to %s at once are not what they are piece by piece", kernels->name,
+                 LONG, coh_dtype_name(from), coh_dtype_name(to));
+}
+
+static void long_ones_are_the_same(void **state)
+{
+    (void)state;
+    unsigned char *memory[3];
+    for (int i = 0; i < 3; i++) {
+        memory[i] = aligned_alloc(64, (LONG_ROOM + 63) / 64 * 64);
+        if (!memory[i])
+            fail_msg("no memory for %d elements", LONG);
+    }
+    for (size_t i = 0; i + 8 <= LONG_ROOM; i += 8) {
+        uint64_t bits = random_bits();
+        memcpy(memory[0] + i, &bits, sizeof bits);
+    }
+    for (int i = 0; cohi_kernels_at(i); i++) {
+        for (size_t f = 0; f < SMALL_FORMATS; f++) {
+            for (size_t shift = 0; shift <= 3; shift += 3) {
+                check_long(cohi_kernels_at(i), COH_F32, formats[f].dtype, memory, shift);
+                check_long(cohi_kernels_at(i), formats[f].dtype, COH_F32, memory, shift);
+            }
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        free(memory[i]);
+}
+
 static void same_type_is_a_copy(void **state)
 {
     (void)state;
@@ -325,6 +371,7 @@ int main(void)
         cmocka_unit_test(f32_to_others),
         cmocka_unit_test(others_to_f32),
         cmocka_unit_test(pairs),
+        cmocka_unit_test(long_ones_are_the_same),
         cmocka_unit_test(same_type_is_a_copy),
     };
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
