@@ -212,6 +212,7 @@ static int take_dtypes(void *target, const char *flag, const char *value)
 
 static int take_against(void *target, const char *flag, const char *value)
 {
+    ((cohi_bench_options *)target)->against_text = value;
     return take_list(target, flag, value, take_peer);
 }
 

@@ -82,6 +82,7 @@ typedef struct cohi_bench_options {
     int quick;
     int crowded; /* more ranks than cores; the ranks cannot tell once they are bound to one each */
     unsigned against; /* one bit for each peer, by index */
+    const char *against_text;
 } cohi_bench_options;
 
 typedef struct cohi_bench_case cohi_bench_case;

@@ -136,14 +136,33 @@ static json_t *merge_result(const struct turns *turns, size_t index, const cohi_
     return json;
 }
 
-/* The results of a job are in the order of its points. */
-static void merge(const struct turns *turns, const cohi_bench_options *options, json_t *results)
+/* Whether every turn has a result for each point, in their order. */
+static int are_of(const struct turns *turns, const cohi_bench_points *points)
+{
+    for (size_t turn = 0; turn < turns->count; turn++) {
+        const json_t *results = json_array_get(turns->ours, turn);
+        if (json_array_size(results) != points->count)
+            return 0;
+        for (size_t i = 0; i < points->count; i++) {
+            const json_t *bytes = json_object_get(json_array_get(results, i), "bytes");
+            if ((uint64_t)json_integer_value(bytes) != points->at[i].bytes)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static int merge(const struct turns *turns, const cohi_bench_options *options, json_t *results)
 {
     cohi_bench_points points = cohi_bench_points_of(options);
-    size_t count = json_array_size(json_array_get(turns->ours, 0));
-    for (size_t i = 0; i < count && i < points.count; i++)
+    int match = are_of(turns, &points);
+    for (size_t i = 0; i < points.count && match; i++)
         json_array_append_new(results, merge_result(turns, i, &points.at[i], (int)options->ranks));
     free(points.at);
+    if (match)
+        return 0;
+    fprintf(stderr, "cohort bench: the ranks did not measure what they were asked to\n");
+    return EXIT_FAILURE;
 }
 
 /* ---- */
@@ -170,7 +189,7 @@ static int run_benchmark(cohi_bench_peers *peers, const cohi_bench_options *opti
     int status = cohi_bench_stopped() ? 128 + cohi_bench_stopped()
                                       : run_turns(peers, options, &turns, found->probes);
     if (status == 0)
-        merge(&turns, options, found->results);
+        status = merge(&turns, options, found->results);
     for (size_t i = 0; cohi_bench_peer_name(i); i++)
         json_decref(turns.peers[i]);
     json_decref(turns.ours);

@@ -82,6 +82,10 @@ static void add_worker(struct command *command, const cohi_bench_options *option
         add(command, "--sizes");
         add(command, options->size_text);
     }
+    if (options->against_text) { /* what is measured depends on whether peers are */
+        add(command, "--against");
+        add(command, options->against_text);
+    }
     const cohi_bench_case *row;
     for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
         if (options->chosen >> i & 1)

@@ -7,6 +7,7 @@
 #define COHI_COLL_GEAR_H
 
 #include "coll/algorithm.h"
+#include "coll/fetch.h"
 
 /* How the blocks of a call are cut, as far as the choice depends on it. */
 typedef enum cohi_form { COHI_UNIFORM, COHI_VARIABLE, COHI_STRIDED, COHI_FORMS } cohi_form;
@@ -17,7 +18,8 @@ struct cohi_worker;
 
 typedef struct cohi_coll_gear {
     cohi_gear base;
-    uint64_t counts[2];   /* this member's own, by cohi_counter */
+    uint64_t counts[2]; /* this member's own, by cohi_counter */
+    cohi_fetching fetching;
     bool staging;         /* this member's staging area is backed with memory */
     const void **sources; /* [size] */
     void **targets;       /* [size + 1] */

@@ -32,6 +32,10 @@ coh_status cohi_place_enter(cohi_call *call, uint64_t most)
         .target =
             is_shared(call) ? place_of(call, call->target, call->target_bytes) : COHI_NO_PLACE,
         .most = most,
+        .fetching = cohi_team_gear(call->team)->fetching,
+        .source_at = (uintptr_t)call->source,
+        .target_at = (uintptr_t)call->target,
+        .self_at = (uintptr_t)cohi_meet_post(call->team->mine, call->team->epoch + 1)->data,
     };
     cohi_post_enter(call, &mine, sizeof mine);
     return cohi_post_await_all(call);

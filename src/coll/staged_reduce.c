@@ -16,6 +16,7 @@
 #include "coll/pieces.h"
 #include "coll/place.h"
 #include "coll/staged.h"
+#include "memory/host_copy.h"
 
 /* A copy in, a reduction and a copy out, of which one passes the cache. */
 double cohi_staged_all_reduce_cost(const cohi_model *model, int ranks, double bytes)
@@ -53,6 +54,14 @@ static bool takes(const cohi_call *call)
     return call->kind == COHI_ALL_REDUCE || call->team->index == call->root;
 }
 
+/* Whether the target is stored past the caches; one's own share, too, is then taken from the stage. 2
+ * ranks, ms cached (streamed): 16 MiB 3.9 (3.35), 64 MiB 22 (18). */
+static bool streams(const cohi_call *call)
+{
+    enum { STREAMED_FROM = 4 << 20 };
+    return call->bytes >= STREAMED_FROM;
+}
+
 static void reduce_own(cohi_call *call, const struct part *part)
 {
     coh_team *team = call->team;
@@ -63,23 +72,26 @@ static void reduce_own(cohi_call *call, const struct part *part)
         gear->sources[i] = cohi_call_staging(call, i)->in[part->buffer] + at;
     gear->sources[team->index] = call->source + part->first * call->element + at;
     gear->targets[0] = cohi_call_staging(call, team->index)->out[part->buffer] + at;
-    if (takes(call))
-        gear->targets[1] = call->target + part->first * call->element + at;
+    gear->targets[1] = call->target + part->first * call->element + at;
     cohi_reduction how = cohi_call_reduction(call);
-    cohi_reduce(&how, gear->targets, takes(call) ? 2 : 1, gear->sources, team->size, own.count);
+    cohi_reduce(&how, gear->targets, takes(call) && !streams(call) ? 2 : 1, gear->sources,
+                team->size, own.count);
     cohi_count_up(call, COHI_DONE);
 }
 
 static void take_reduced(cohi_call *call, const struct part *part)
 {
     coh_team *team = call->team;
-    for (int step = 1; step < team->size; step++) {
+    for (int step = streams(call) ? 0 : 1; step < team->size; step++) {
         int from = (team->index + step) % team->size;
         cohi_span share = cohi_share(call, part->count, from);
         size_t at = share.first * call->element;
-        cohi_bring(call->target + part->first * call->element + at,
-                   cohi_call_staging(call, from)->out[part->buffer] + at,
-                   share.count * call->element);
+        char *target = call->target + part->first * call->element + at;
+        const void *out = cohi_call_staging(call, from)->out[part->buffer] + at;
+        if (streams(call))
+            cohi_host_copy_large(target, out, share.count * call->element);
+        else
+            cohi_bring(target, out, share.count * call->element);
     }
 }
 
