@@ -250,7 +250,8 @@ static const cohi_usage usage = {
     "Measures Cohort's calls in turns with raw loops on the same memory, and prints which\n"
     "fraction of the machine's limit they reach.",
     flags,
-    "benchmarks (all, when none is named; with --against those that the peers have too):\n"
+    "benchmarks (all, when none is named; with --against those that the peers have too, but\n"
+    "for collectives, which take long beside peers and must be named):\n"
     "barrier, sync, put, get, quiet, deliver, strided, fetch_add, compare_swap, signal,\n"
     "message, private_message, rate, thread_puts, thread_adds, all_reduce, reduce,\n"
     "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
@@ -460,8 +461,10 @@ int cohi_tool_bench(int argc, char **argv)
     }
     if ((status = refuse_combination(&options)) != 0)
         return status;
+    if (!options.chosen && options.against)
+        options.chosen = cohi_bench_peer_cases(options.against) & ~cohi_bench_collective_cases();
     if (!options.chosen)
-        options.chosen = options.against ? cohi_bench_peer_cases(options.against) : ~0u;
+        options.chosen = ~0u;
     cohi_bench_catch_signals();
     return run_all(&options);
 }

@@ -32,21 +32,33 @@ double cohi_direct_scan_cost(const cohi_model *model, int ranks, double bytes)
 }
 
 /*
+ * Bytes that one member copies in a call from which on it stores past the caches. On a host with 2
+ * MiB of second-level cache a core, us cached (streamed), 2, 4, 8 and 16 ranks: all_gather of 64 KiB
+ * 4.5, 9, 18 (37), 79 (137), of 256 KiB 18 (40), 42 (80), 124 (131), 478 (509), of 1 MiB 135 (121),
+ * 328 (246), 1130 (565), 4360 (2050); all_to_all of 1 MiB 53 to 74 (59), 98 (79), 98 (74), 186 (134);
+ * broadcast of 1 MiB 15 (31), 25 (48), 36 (80), 69 (125).
+ */
+static size_t streamed_from(const cohi_call *call)
+{
+    enum { ALL_GATHER_FROM = 2 << 20, ALL_TO_ALL_FROM = 1 << 20 };
+    return call->kind == COHI_ALL_GATHER   ? ALL_GATHER_FROM
+           : call->kind == COHI_ALL_TO_ALL ? ALL_TO_ALL_FROM
+                                           : COHI_HOST_STREAM_BYTES;
+}
+
+/*
  * Whether to store past the caches, when this member copies `all` bytes in the call, `bytes` of
  * them from `source`: where all are more than the caches hold, or that source is in none of them.
- * (The target tells nothing: once stored past the caches it is in none.) 2, 4, 8 and 16 ranks on a host with 2 MiB of second-level cache a core, us cached (streamed):
- * all_gather of 1 MiB 135 (121), 328 (246), 1130 (565), 4360 (2050); all_to_all of 1 MiB 53 (59),
- * 52 (66) or 98 (79), 72 (73), 186 (134). Two ranks, 1 MiB in no cache: all_to_all 167 (90),
- * broadcast 79 (46).
+ * (The target tells nothing: once stored past the caches it is in none.) Two ranks, 1 MiB in no
+ * cache, us cached (streamed): all_to_all 167 (90), broadcast 79 (46).
  */
 static bool streams(const cohi_call *call, const char *source, size_t bytes, size_t all)
 {
-    enum { MANY = 16, STREAMED_BY_MANY_FROM = 1 << 20 };
-    enum { STREAMED_IF_FAR_FROM = 512 << 10, LEAST = 16 << 10 };
-    size_t least = call->team->size < MANY ? COHI_HOST_STREAM_BYTES : STREAMED_BY_MANY_FROM;
+    enum { LEAST = 16 << 10, STREAMED_IF_FAR_FROM = 512 << 10, LOOKED_AT_FROM = 256 << 10 };
     if (bytes < LEAST || all < STREAMED_IF_FAR_FROM)
         return false;
-    return all >= least || cohi_host_is_far(source, bytes);
+    return all >= streamed_from(call)
+           || (bytes >= LOOKED_AT_FROM && cohi_host_is_far(source, bytes));
 }
 
 static void copy(cohi_call *call, char *target, const char *source, size_t bytes, bool past_caches)
@@ -223,7 +235,7 @@ static void pull_all(cohi_call *call)
 /* This member's share of what the root has, to all: a chunk at a time, so that it is read once. */
 static void spread_share(cohi_call *call)
 {
-    enum { CHUNK_BYTES = 64 << 10 };
+    enum { CHUNK_BYTES = 256 << 10 };
     int size = call->team->size;
     cohi_span share = cohi_share(call, call->count, call->team->index);
     const char *source = roots_source(call);

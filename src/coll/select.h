@@ -5,6 +5,9 @@
 #include "coll/gear.h"
 #include "coll/tuning.h"
 
+/* The constants that hold for this world's ranks: where they share cores, meetings take longer. */
+cohi_model cohi_select_model(const coh_world *world);
+
 /*
  * Sets call->algorithm and call->forced: the row that was forced by name, else the one of those
  * that apply which should be fastest. All members of a team come to the same row, since all it goes

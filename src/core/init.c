@@ -272,8 +272,8 @@ static int cores_of_host(const coh_world *world, const cohi_card *cards)
 
 static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
 {
-    bool enough = world->local_size <= cores_of_host(world, cards);
-    uint64_t spins = enough ? SPINS_WITH_CORE : SPINS_WITHOUT;
+    world->crowded = world->local_size > cores_of_host(world, cards);
+    uint64_t spins = world->crowded ? SPINS_WITHOUT : SPINS_WITH_CORE;
     if (strcmp(config->spin, "auto") != 0) {
         coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
         if (status != COH_OK)

@@ -77,6 +77,7 @@ struct coh_world {
     bool engine_atomics; /* the engine's are not the CPU's, so all atomics go by engine */
     bool remote;         /* some peer is reached by the engine */
     unsigned spins;
+    bool crowded; /* more ranks than cores on this host; the same on all of its ranks */
     unsigned yields;
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
