@@ -219,6 +219,7 @@ static const struct row {
     {"sync_all", synchronize, 1, 0, 0},
     {"double_sum_to_all", sum, 1, 8, 8},
     {"double_sum_to_all", sum, 1, 16 << 10, LARGEST},
+    {"double_sum_to_all", sum, 1, LARGEST, LARGEST},
     {"float_max_to_all", float_max, 1, 16 << 10, LARGEST},
     {"broadcast64", broadcast, 1, 8, LARGEST},
     {"fcollect64", collect, 1, 64, LARGEST},

@@ -186,6 +186,21 @@ static void alltoalls(struct set set, char *dest, const char *source, ptrdiff_t 
     complete_and_meet(&set);
 }
 
+static void alltoall(struct set set, char *dest, const char *source, size_t bytes)
+{
+    if (set.index < 0)
+        return;
+    if (is_world(&set)) {
+        check(&set, coh_all_to_all(coh_team_world(shmemi.world), COH_U8, source, dest, bytes));
+        return;
+    }
+    for (int i = 1; i <= set.size; i++) {
+        int member = (set.index + i) % set.size;
+        put(&set, dest + (size_t)set.index * bytes, source + (size_t)member * bytes, bytes, member);
+    }
+    complete_and_meet(&set);
+}
+
 #define SET set_of(SHMEMI_NAME, PE_start, logPE_stride, PE_size, pSync)
 
 #define DEFINE_EXCHANGE(SIZE)                                                                     \
@@ -211,7 +226,7 @@ static void alltoalls(struct set set, char *dest, const char *source, ptrdiff_t 
                   (void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, \
                    int PE_size, long *pSync))                                                     \
     {                                                                                             \
-        alltoalls(SET, dest, source, 1, 1, nelems, SIZE / 8);                                     \
+        alltoall(SET, dest, source, nelems *(SIZE / 8));                                          \
     }                                                                                             \
     SHMEMI_DEFINE(void, shmem_alltoalls##SIZE,                                                    \
                   (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,   \

@@ -234,25 +234,30 @@ static coh_status complete_own(const struct lock *lock)
     return status;
 }
 
-/* What was left there by the last time, and by a grant that came after a failure. */
-static coh_status clean_up(const struct lock *lock)
+/* What was left there by the last time, and by a grant that came after a failure; `was` is the word
+ * as it was found. */
+static coh_status clean_up(const struct lock *lock, uint64_t was)
 {
+    if (!(was & (FIELD << NEXT_AT | GRANTED)))
+        return COH_OK;
     coh_status status =
         apply(lock, lock->world->rank, COH_ATOMIC_AND, ~(FIELD << NEXT_AT | GRANTED), NULL, NULL);
     return status == COH_OK ? complete_own(lock) : status;
 }
 
+/* From occupied to held in one step: the one bit goes, the other comes. */
 static coh_status hold(const struct lock *lock)
 {
-    return apply(lock, lock->world->rank, COH_ATOMIC_OR, HELD, NULL, NULL);
+    return apply(lock, lock->world->rank, COH_ATOMIC_ADD, HELD - BUSY, NULL, NULL);
 }
 
 /* ---- the calls ---- */
 
-static coh_status set(const struct lock *lock)
+/* Has it, once this is COH_OK, and is to hold it. */
+static coh_status set(const struct lock *lock, uint64_t was)
 {
     uint64_t before = 0;
-    coh_status status = clean_up(lock);
+    coh_status status = clean_up(lock, was);
     if (status == COH_OK)
         status = change_home(lock, join_queue, lock->world->rank, &before);
     if (status != COH_OK)
@@ -261,7 +266,7 @@ static coh_status set(const struct lock *lock)
         return fail_dead(lock, field(before, DEAD_AT));
     if (field(before, TAIL_AT) >= 0)
         status = queue_behind(lock, field(before, TAIL_AT));
-    return status == COH_OK ? hold(lock) : status;
+    return status;
 }
 
 /* A lock whose last holder died looks taken for ever; asking for its death is part of the test. */
@@ -273,10 +278,10 @@ static coh_status test_holder(const struct lock *lock, int tail, int *taken)
     return COH_OK;
 }
 
-static coh_status test(const struct lock *lock, int *taken)
+static coh_status test(const struct lock *lock, uint64_t was, int *taken)
 {
     uint64_t before = 0;
-    coh_status status = clean_up(lock);
+    coh_status status = clean_up(lock, was);
     if (status == COH_OK)
         status = change_home(lock, join_if_free, lock->world->rank, &before);
     if (status != COH_OK)
@@ -285,10 +290,8 @@ static coh_status test(const struct lock *lock, int *taken)
         return fail_dead(lock, field(before, DEAD_AT));
     if (field(before, TAIL_AT) >= 0)
         return test_holder(lock, field(before, TAIL_AT), taken);
-    status = hold(lock);
-    if (status == COH_OK)
-        *taken = 1;
-    return status;
+    *taken = 1;
+    return COH_OK;
 }
 
 /* Somebody has joined, and is about to say who. If it died before it could, it is the last in
@@ -323,8 +326,8 @@ coh_status coh_lock_set(coh_world *world, coh_lock *pointer)
         status = occupy(&lock, &was);
     if (status != COH_OK)
         return status;
-    status = was & HELD ? refuse_held(&lock, "already holds") : set(&lock);
-    return release(&lock, UINT64_MAX, status);
+    status = was & HELD ? refuse_held(&lock, "already holds") : set(&lock, was);
+    return status == COH_OK ? hold(&lock) : release(&lock, UINT64_MAX, status);
 }
 
 coh_status coh_lock_test(coh_world *world, coh_lock *pointer, int *taken)
@@ -338,8 +341,11 @@ coh_status coh_lock_test(coh_world *world, coh_lock *pointer, int *taken)
         status = occupy(&lock, &was);
     if (status != COH_OK)
         return status;
-    status = was & HELD ? refuse_held(&lock, "already holds") : test(&lock, taken);
-    return release(&lock, UINT64_MAX, status);
+    int got = 0;
+    status = was & HELD ? refuse_held(&lock, "already holds") : test(&lock, was, &got);
+    if (status == COH_OK)
+        *taken = got;
+    return status == COH_OK && got ? hold(&lock) : release(&lock, UINT64_MAX, status);
 }
 
 coh_status coh_lock_clear(coh_world *world, coh_lock *pointer)
