@@ -45,7 +45,7 @@ enum {
 #define ANY_SIZE     (SIZE(1) | SIZE(2) | SIZE(3) | SIZE(4) | SIZE(5) | SIZE(7))
 #define FROM_TWO     (ANY_SIZE & ~SIZE(1))
 #define FROM_THREE   (FROM_TWO & ~SIZE(2))
-#define VICTIM(rank) (1u << (rank))
+#define VICTIM(rank) (UINT64_C(1) << (rank))
 
 typedef enum test_mode {
     TEST_JOINED = 0, /* the harness joins the world before the body and finalizes it after */
@@ -90,7 +90,7 @@ typedef struct test_case {
     const char *environment;         /* "COHORT_STALL=1 COHORT_WARN=0.3" */
     uint64_t heap;                   /* of the options */
     int per_core;                    /* not 0: this many ranks for each core, whatever the size */
-    unsigned victims;                /* ranks that may end in any way, or not at all */
+    uint64_t victims;                /* ranks that may end in any way, or not at all */
     int exit_code;                   /* of every process that is not a victim's */
     void (*director)(test_job *job); /* called in the parent once all ranks are started */
 } test_case;
