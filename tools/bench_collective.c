@@ -147,14 +147,15 @@ static uint64_t repeats_of(const struct context *c, uint64_t bytes)
     return repeats > most ? most : repeats < 1 ? 1 : repeats;
 }
 
-/* Long ones tell in few rounds what they take; beside peers the turns add to them. */
+/* Long ones tell in few rounds what they take; beside peers the turns add to them. Not in one, in
+ * which who comes first finds memory that was just made. */
 static uint64_t rounds_of(const struct context *c, uint64_t bytes)
 {
-    enum { LONG_BYTES = 32 << 20, FULL = 21, FEW = 5 };
+    enum { LONG_BYTES = 32 << 20, FULL = 21, FEW = 5, LEAST = 3 };
     uint64_t rounds = c->self->rounds;
     if (bytes < LONG_BYTES)
         return rounds;
-    return rounds >= FULL ? FEW : (rounds + FEW - 1) / FEW;
+    return rounds >= FULL ? FEW : rounds < LEAST ? rounds : LEAST;
 }
 
 /* ---- buffers ---- */

@@ -106,8 +106,9 @@ LANES_INLINE size_t convert_blocks(const cohi_kernel_job *job, const struct reci
 }
 
 /*
- * The same with a page of f32 each at four places side by side, as host_copy.c does: 64 MiB of f32
- * to f16, streamed, 3.3 ms; straight on 3.9.
+ * The same with a page of f32 each at four places side by side, as host_copy.c does, and the next
+ * four asked for ahead, since much arithmetic leaves little room for loads in flight: 64 MiB of f32
+ * to f16, streamed, 3.3 ms, straight on 3.9; to f8e4m3 at 0.83 of a raw loop, not ahead at 0.61.
  */
 LANES_INLINE size_t convert_pages(const cohi_kernel_job *job, const struct recipe *recipe,
                                   store_form *store, size_t at)
@@ -122,6 +123,8 @@ LANES_INLINE size_t convert_pages(const cohi_kernel_job *job, const struct recip
             for (size_t page = 0; page < PAGES; page++) {
                 size_t element = at + page * PAGE_ELEMENTS + in_page;
                 const char *from = source + element * in->element;
+                for (size_t line = 0; line < BLOCK_UNITS * step; line += 64)
+                    __builtin_prefetch(from + PAGES * PAGE_ELEMENTS * in->element + line);
                 store(target + element * recipe->out->element, in->load(from),
                       in->load(from + step), in->load(from + 2 * step), in->load(from + 3 * step));
             }

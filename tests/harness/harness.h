@@ -42,7 +42,7 @@ enum {
 
 /* Sizes a case is for, as a mask of 1 << n. */
 #define SIZE(n)      (1u << (n))
-#define ANY_SIZE     (SIZE(1) | SIZE(2) | SIZE(3) | SIZE(4) | SIZE(5) | SIZE(7))
+#define ANY_SIZE     (SIZE(1) | SIZE(2) | SIZE(3) | SIZE(4) | SIZE(5) | SIZE(6) | SIZE(7))
 #define FROM_TWO     (ANY_SIZE & ~SIZE(1))
 #define FROM_THREE   (FROM_TWO & ~SIZE(2))
 #define VICTIM(rank) (UINT64_C(1) << (rank))
