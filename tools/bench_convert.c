@@ -1,4 +1,4 @@
-/* bench_convert.c - conversions between f32 and smaller floats, against loops that move as many bytes. */
+/* bench_convert.c - conversions between f32 and smaller floats, beside loops that move as much. */
 #include "bench.h"
 
 #include "base/clock.h"

@@ -33,10 +33,10 @@ double cohi_direct_scan_cost(const cohi_model *model, int ranks, double bytes)
 
 /*
  * Bytes that one member copies in a call from which on it stores past the caches. On a host with 2
- * MiB of second-level cache a core, us cached (streamed), 2, 4, 8 and 16 ranks: all_gather of 64 KiB
- * 4.5, 9, 18 (37), 79 (137), of 256 KiB 18 (40), 42 (80), 124 (131), 478 (509), of 1 MiB 135 (121),
- * 328 (246), 1130 (565), 4360 (2050); all_to_all of 1 MiB 53 to 74 (59), 98 (79), 98 (74), 186 (134);
- * broadcast of 1 MiB 15 (31), 25 (48), 36 (80), 69 (125).
+ * MiB of second-level cache a core, us cached (streamed), 2, 4, 8 and 16 ranks: all_gather of 64
+ * KiB 4.5, 9, 18 (37), 79 (137), of 256 KiB 18 (40), 42 (80), 124 (131), 478 (509), of 1 MiB 135
+ * (121), 328 (246), 1130 (565), 4360 (2050); all_to_all of 1 MiB 53 to 74 (59), 98 (79), 98 (74),
+ * 186 (134); broadcast of 1 MiB 15 (31), 25 (48), 36 (80), 69 (125).
  */
 static size_t streamed_from(const cohi_call *call)
 {

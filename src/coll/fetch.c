@@ -82,9 +82,9 @@ static coh_status copy(cohi_call *call, process_copy *way, int index, void *here
 /* ---- all_reduce ---- */
 
 /*
- * Bytes that are reduced at a time. What others have of them is read to this member's staging area,
- * one after the other. 2 ranks, us for 256 KiB and 4 MiB: 32 KiB at a time 40 and 955, 64 KiB 24 and
- * 711, 128 KiB 20 and 661, 256 KiB 19 and 573.
+ * Bytes that are reduced at a time. What others have of them is read to this member's staging
+ * area, one after the other. 2 ranks, us for 256 KiB and 4 MiB: 32 KiB at a time 40 and 955, 64
+ * KiB 24 and 711, 128 KiB 20 and 661, 256 KiB 19 and 573.
  */
 enum { CHUNK_BYTES = 256 << 10 };
 enum { ROOM = sizeof((cohi_staging *)0)->in + sizeof((cohi_staging *)0)->out };

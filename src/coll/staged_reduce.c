@@ -54,8 +54,8 @@ static bool takes(const cohi_call *call)
     return call->kind == COHI_ALL_REDUCE || call->team->index == call->root;
 }
 
-/* Whether the target is stored past the caches; one's own share, too, is then taken from the stage. 2
- * ranks, ms cached (streamed): 16 MiB 3.9 (3.35), 64 MiB 22 (18). */
+/* Whether the target is stored past the caches; one's own share, too, is then taken from the
+ * stage. 2 ranks, ms cached (streamed): 16 MiB 3.9 (3.35), 64 MiB 22 (18). */
 static bool streams(const cohi_call *call)
 {
     enum { STREAMED_FROM = 4 << 20 };

@@ -35,11 +35,12 @@ static void move_pointers(cohi_coll_gear *gear, int sources, int targets, size_t
 
 /*
  * Whether to store past the caches: where all the buffers together no longer fit, or were in none
- * to begin with, a cached store reads the line first. Not in place, where it is there already. On a
- * host with 2 MiB of second-level cache a core, us cached (streamed): two ranks with 512 KiB each 17
- * (27), with 1 MiB, which just fit, 54 to 80 (53 to 66), with 2 MiB 188 (137); four with 1 MiB 86
- * (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187). Two with 1 MiB in no cache 159 (87). A
- * reduce_scatter has one target, and a small one: two with 1 MiB 23 (38), with 2 MiB 120 (79).
+ * to begin with, a cached store reads the line first. Not in place, where it is there already. On
+ * a host with 2 MiB of second-level cache a core, us cached (streamed): two ranks with 512 KiB
+ * each 17 (27), with 1 MiB, which just fit, 54 to 80 (53 to 66), with 2 MiB 188 (137); four with 1
+ * MiB 86 (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187). Two with 1 MiB in no cache 159
+ * (87). A reduce_scatter has one target, and a small one: two with 1 MiB 23 (38), with 2 MiB 120
+ * (79).
  */
 static bool streams(const cohi_call *call, int targets, size_t range_bytes)
 {

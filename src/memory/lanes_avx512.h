@@ -96,7 +96,8 @@ LANES_INLINE v_half narrow_f16(v_f32 wide)
     return (v_half)_mm512_cvtps_ph(wide, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* bf16 in the upper halves: a bit of the fraction is tested in place, a NaN is known by its class. */
+/* bf16 in the upper halves: a bit of the fraction is tested in place, a NaN is known by its
+ * class. */
 #define LANES_ROUND_BF16
 LANES_INLINE v_u32 round_bf16(v_f32 wide)
 {
@@ -181,8 +182,8 @@ LANES_INLINE v_u8 pack_f8e5m2(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
     return low8(code_f8e5m2(cut_f16_pair(a, b)), code_f8e5m2(cut_f16_pair(c, d)));
 }
 
-/* Divided by 256, by the exponent alone: a product of subnormals takes a hundred times as long. What
- * is too small for any f8e4m3 is as small as can be; infinity and NaN become large numbers. */
+/* Divided by 256, by the exponent alone: a product of subnormals takes a hundred times as long.
+ * What is too small for any f8e4m3 is as small as can be; infinity and NaN become large numbers. */
 LANES_INLINE v_f32 scale_f8e4m3(v_f32 wide)
 {
     const __m512i scale = _mm512_set1_epi32(8 << 23), sign = _mm512_set1_epi32(INT32_MIN);
