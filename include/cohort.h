@@ -754,7 +754,8 @@ COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
  */
 COH_API coh_status coh_register(coh_world *world, void *base, size_t bytes);
 
-/* Undoes coh_register of the memory that begins at `base`. Collective; begins with a barrier. */
+/* Undoes coh_register of the memory that begins at `base`, of which no message or collective may be
+ * under way. Collective; begins with a barrier. */
 COH_API coh_status coh_unregister(coh_world *world, void *base);
 
 #ifdef __cplusplus

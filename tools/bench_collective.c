@@ -443,48 +443,17 @@ static coh_status run(cohi_bench_rank *self, const char *name, uint64_t bytes,
     return status == COH_OK ? freed : status;
 }
 
-coh_status cohi_bench_all_reduce(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "all_reduce", bytes, result);
-}
-
-coh_status cohi_bench_reduce(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "reduce", bytes, result);
-}
-
-coh_status cohi_bench_reduce_scatter(cohi_bench_rank *self, uint64_t bytes,
-                                     cohi_bench_result *result)
-{
-    return run(self, "reduce_scatter", bytes, result);
-}
-
-coh_status cohi_bench_all_gather(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "all_gather", bytes, result);
-}
-
-coh_status cohi_bench_gather(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "gather", bytes, result);
-}
-
-coh_status cohi_bench_scatter(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "scatter", bytes, result);
-}
-
-coh_status cohi_bench_broadcast(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "broadcast", bytes, result);
-}
-
-coh_status cohi_bench_all_to_all(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "all_to_all", bytes, result);
-}
-
-coh_status cohi_bench_scan(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result)
-{
-    return run(self, "scan", bytes, result);
-}
+#define COLLECTIVE(name)                                                                           \
+    coh_status cohi_bench_##name(cohi_bench_rank *self, uint64_t bytes, cohi_bench_result *result) \
+    {                                                                                              \
+        return run(self, #name, bytes, result);                                                    \
+    }
+COLLECTIVE(all_reduce)
+COLLECTIVE(reduce)
+COLLECTIVE(reduce_scatter)
+COLLECTIVE(all_gather)
+COLLECTIVE(gather)
+COLLECTIVE(scatter)
+COLLECTIVE(broadcast)
+COLLECTIVE(all_to_all)
+COLLECTIVE(scan)

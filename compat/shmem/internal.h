@@ -99,29 +99,16 @@ SHMEMI_INLINE size_t shmemi_bytes(size_t count, size_t size)
 /* clang-format on */
 
 /* The RMA types that Cohort has a name for: all but long double. */
-#define SHMEMI_TYPED_NUMBERS(X)      \
-    X(float, float)                  \
-    X(double, double)                \
-    X(char, char)                    \
-    X(signed char, schar)            \
-    X(short, short)                  \
-    X(int, int)                      \
-    X(long, long)                    \
-    X(long long, longlong)           \
-    X(unsigned char, uchar)          \
-    X(unsigned short, ushort)        \
-    X(unsigned int, uint)            \
-    X(unsigned long, ulong)          \
-    X(unsigned long long, ulonglong) \
-    X(int8_t, int8)                  \
-    X(int16_t, int16)                \
-    X(int32_t, int32)                \
-    X(int64_t, int64)                \
-    X(uint8_t, uint8)                \
-    X(uint16_t, uint16)              \
-    X(uint32_t, uint32)              \
-    X(uint64_t, uint64)              \
-    X(size_t, size)                  \
+#define SHMEMI_TYPED_NUMBERS(X) \
+    X(float, float)             \
+    X(double, double)           \
+    X(char, char)               \
+    X(signed char, schar)       \
+    X(short, short)             \
+    X(int, int)                 \
+    X(long, long)               \
+    X(long long, longlong)      \
+    SHMEMI_BITWISE_TYPES(X)     \
     X(ptrdiff_t, ptrdiff)
 
 /* ---- teams (teams.c) ---- */

@@ -8,6 +8,7 @@
 #ifndef COHI_BASE_OS_H
 #define COHI_BASE_OS_H
 
+#include <stdbool.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,6 +93,14 @@ char cohi_os_process_state(pid_t pid);
  * of them may have been copied when it fails. */
 int cohi_os_process_read(pid_t pid, void *here, uint64_t there, size_t bytes);
 int cohi_os_process_write(pid_t pid, const void *here, uint64_t there, size_t bytes);
+
+/*
+ * Whether the kernel copies from the process that is meant. It may be forbidden, and the pid may be
+ * another process here (a container's): so something that only the one that is meant has is read.
+ * Up to COHI_OS_TOKEN_MAX bytes.
+ */
+enum { COHI_OS_TOKEN_MAX = 64 };
+bool cohi_os_process_holds(pid_t pid, uint64_t there, const void *expected, size_t bytes);
 
 enum { COHI_OS_CORE_BYTES = 128 };
 

@@ -81,6 +81,13 @@ int cohi_os_process_write(pid_t pid, const void *here, uint64_t there, size_t by
     return copy_process(process_vm_writev, pid, (char *)(uintptr_t)here, there, bytes);
 }
 
+bool cohi_os_process_holds(pid_t pid, uint64_t there, const void *expected, size_t bytes)
+{
+    char found[COHI_OS_TOKEN_MAX];
+    return bytes <= sizeof found && cohi_os_process_read(pid, found, there, bytes) == 0
+           && memcmp(found, expected, bytes) == 0;
+}
+
 void cohi_os_cores(unsigned char mask[COHI_OS_CORE_BYTES])
 {
     cpu_set_t set;

@@ -203,6 +203,13 @@ coh_status cohi_post_await_all(cohi_call *call)
     return COH_OK;
 }
 
+void cohi_post_break(cohi_call *call, int index)
+{
+    coh_team *team = call->team;
+    uint64_t mark = cohi_meet_post(team->meets[index], team->epoch)->mark;
+    (void)cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
+}
+
 /* ---- counts ---- */
 
 static _Atomic uint64_t *count_of(const coh_team *team, int index, cohi_counter counter)
@@ -251,7 +258,7 @@ coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t 
     return status;
 }
 
-coh_status cohi_count_part(cohi_call *call)
+coh_status cohi_count_leave(cohi_call *call)
 {
     cohi_count_up(call, COHI_DONE);
     return cohi_count_await_all(call, COHI_DONE, 0);

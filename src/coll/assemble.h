@@ -39,6 +39,10 @@ coh_status cohi_post_await_all(cohi_call *call);
 /* What the member posted. After cohi_post_await, until this member enters its next but one. */
 const void *cohi_post_data(const cohi_call *call, int index);
 
+/* Breaks the team over member `index`, which has entered: the others hear of it as of any call that
+ * differs. */
+void cohi_post_break(cohi_call *call, int index);
+
 /* ---- parts ---- */
 
 /* Which of a member's counts; both start at 0 with the team. */
@@ -53,7 +57,7 @@ coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, ui
 coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t behind);
 
 /* Nobody leaves before all are done with its buffers. */
-coh_status cohi_count_part(cohi_call *call);
+coh_status cohi_count_leave(cohi_call *call);
 
 /* Where member `index` stages what is not in a heap. */
 cohi_staging *cohi_call_staging(const cohi_call *call, int index);

@@ -46,19 +46,11 @@ static size_t streamed_from(const cohi_call *call)
                                            : COHI_HOST_STREAM_BYTES;
 }
 
-/*
- * Whether to store past the caches, when this member copies `all` bytes in the call, `bytes` of
- * them from `source`: where all are more than the caches hold, or that source is in none of them.
- * (The target tells nothing: once stored past the caches it is in none.) Two ranks, 1 MiB in no
- * cache, us cached (streamed): all_to_all 167 (90), broadcast 79 (46).
- */
+/* Whether to store past the caches when this member copies `all` bytes in the call, `bytes` of them
+ * from `source`. */
 static bool streams(const cohi_call *call, const char *source, size_t bytes, size_t all)
 {
-    enum { LEAST = 16 << 10, STREAMED_IF_FAR_FROM = 512 << 10, LOOKED_AT_FROM = 256 << 10 };
-    if (bytes < LEAST || all < STREAMED_IF_FAR_FROM)
-        return false;
-    return all >= streamed_from(call)
-           || (bytes >= LOOKED_AT_FROM && cohi_host_is_far(source, bytes));
+    return cohi_host_should_stream(source, bytes, all, streamed_from(call));
 }
 
 static void copy(cohi_call *call, char *target, const char *source, size_t bytes, bool past_caches)
@@ -114,7 +106,7 @@ coh_status cohi_direct_reduce_scatter(cohi_call *call)
         gear->sources[i] = cohi_place_at(call, COHI_SOURCE, i) + at;
     gear->targets[0] = call->target;
     cohi_reduce_range(call, 1, (cohi_span){0, cohi_block_count(&call->from, team->index)});
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 /* ---- all_gather ---- */
@@ -173,7 +165,7 @@ coh_status cohi_direct_all_gather(cohi_call *call)
         pull_blocks(call);
     else
         return give_up(call);
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 /* ---- gather, scatter ---- */
@@ -189,7 +181,7 @@ coh_status cohi_direct_gather(cohi_call *call)
         return give_up(call);
     else if (call->team->index == call->root)
         pull_blocks(call);
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 static const char *roots_source(const cohi_call *call)
@@ -228,7 +220,7 @@ coh_status cohi_direct_scatter(cohi_call *call)
         return give_up(call);
     else if (call->team->index == call->root)
         push_blocks(call);
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 /* ---- broadcast ---- */
@@ -280,7 +272,7 @@ coh_status cohi_direct_broadcast(cohi_call *call)
         spread_share(call);
     else
         pull_all(call);
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 /* ---- all_to_all ---- */
@@ -307,7 +299,7 @@ coh_status cohi_direct_all_to_all(cohi_call *call)
     bool past = streams(call, call->source, call->source_bytes, call->target_bytes);
     for (int step = 0; step < call->team->size; step++)
         pull_slice(call, other(call, step), past);
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 /* ---- scan ---- */
@@ -346,5 +338,5 @@ coh_status cohi_direct_scan(cohi_call *call)
         scan_range(call, first, end - first < most ? end - first : most);
         cohi_call_beat(call);
     }
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }

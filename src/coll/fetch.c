@@ -12,25 +12,21 @@ _Static_assert(sizeof(cohi_place) <= COHI_POST_BYTES, "a place fits a post");
 
 /* ---- whether it can be done ---- */
 
-/* The kernel may forbid it, and a pid may be another process here (a container's): so the post is
- * read this way too, and compared. */
-static bool can_read(const cohi_call *call, int index)
+static pid_t pid_of(const cohi_call *call, int index)
 {
-    const coh_world *world = call->team->world;
-    const cohi_place *theirs = cohi_post_data(call, index);
-    cohi_place copy;
-    pid_t pid = world->peers[call->team->ranks[index]].pid;
-    return cohi_os_process_read(pid, &copy, theirs->self_at, sizeof copy) == 0
-           && memcmp(&copy, theirs, sizeof copy) == 0;
+    return call->team->world->peers[call->team->ranks[index]].pid;
 }
 
 static cohi_fetching look(const cohi_call *call)
 {
     if (call->team->world->crew)
         return COHI_FETCH_CANNOT;
-    for (int i = 0; i < call->team->size; i++)
-        if (i != call->team->index && !can_read(call, i))
+    for (int i = 0; i < call->team->size; i++) {
+        const cohi_place *theirs = cohi_post_data(call, i);
+        if (i != call->team->index
+            && !cohi_os_process_holds(pid_of(call, i), theirs->self_at, theirs, sizeof *theirs))
             return COHI_FETCH_CANNOT;
+    }
     return COHI_FETCH_CAN;
 }
 
@@ -49,34 +45,32 @@ bool cohi_fetch_agreed(cohi_call *call)
 
 /* ---- reading and writing ---- */
 
-typedef int process_copy(pid_t pid, void *here, uint64_t there, size_t bytes);
-
-static int write_there(pid_t pid, void *here, uint64_t there, size_t bytes)
+/* What became of a copy. A process whose memory is gone has ended; the rest is memory that its
+ * program cannot use either. */
+static coh_status outcome(cohi_call *call, int index, uint64_t there, size_t bytes, int error)
 {
-    return cohi_os_process_write(pid, here, there, bytes);
-}
-
-/* A process whose memory is gone has ended. The rest is memory that its program cannot use either;
- * the others hear of it as of any call that differs. */
-static coh_status cannot_reach(cohi_call *call, int index, uint64_t there, size_t bytes, int error)
-{
-    coh_team *team = call->team;
+    const coh_team *team = call->team;
     int rank = team->ranks[index];
+    if (error == 0)
+        return COH_OK;
     if (error == ESRCH)
         return cohi_verdict_presume(team->world, call->name, rank, COHI_LOSS_ENDED);
-    uint64_t mark = cohi_meet_post(team->meets[index], team->epoch)->mark;
-    (void)cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
+    cohi_post_break(call, index);
     return cohi_world_fail(team->world, call->name, COH_INVALID_ARGUMENT,
                            "%zu bytes at %#llx of rank %d cannot be reached: %s", bytes,
                            (unsigned long long)there, rank, strerror(error));
 }
 
-static coh_status copy(cohi_call *call, process_copy *way, int index, void *here, uint64_t there,
-                       size_t bytes)
+static coh_status fetch(cohi_call *call, int from, void *here, uint64_t there, size_t bytes)
 {
-    pid_t pid = call->team->world->peers[call->team->ranks[index]].pid;
-    int error = way(pid, here, there, bytes);
-    return error == 0 ? COH_OK : cannot_reach(call, index, there, bytes, error);
+    return outcome(call, from, there, bytes,
+                   cohi_os_process_read(pid_of(call, from), here, there, bytes));
+}
+
+static coh_status hand(cohi_call *call, int to, const void *here, uint64_t there, size_t bytes)
+{
+    return outcome(call, to, there, bytes,
+                   cohi_os_process_write(pid_of(call, to), here, there, bytes));
 }
 
 /* ---- all_reduce ---- */
@@ -107,19 +101,19 @@ static coh_status fetch_chunk(cohi_call *call, size_t at, size_t bytes)
         char *here = room + (size_t)i * chunk_most(call) * call->element;
         sources[i] = i == team->index ? call->source + at : here;
         if (i != team->index)
-            status = copy(call, cohi_os_process_read, i, here, place->source_at + at, bytes);
+            status = fetch(call, i, here, place->source_at + at, bytes);
     }
     return status;
 }
 
-static coh_status hand_out(cohi_call *call, size_t at, size_t bytes)
+static coh_status hand_to_all(cohi_call *call, size_t at, size_t bytes)
 {
     coh_team *team = call->team;
     coh_status status = COH_OK;
     for (int step = 1; step < team->size && status == COH_OK; step++) {
         int to = (team->index + step) % team->size;
         const cohi_place *place = cohi_post_data(call, to);
-        status = copy(call, write_there, to, call->target + at, place->target_at + at, bytes);
+        status = hand(call, to, call->target + at, place->target_at + at, bytes);
     }
     return status;
 }
@@ -134,7 +128,7 @@ static coh_status reduce_chunk(cohi_call *call, cohi_span chunk)
     cohi_reduction how = cohi_call_reduction(call);
     gear->targets[0] = call->target + at;
     cohi_reduce(&how, gear->targets, 1, gear->sources, call->team->size, chunk.count);
-    return hand_out(call, at, bytes);
+    return hand_to_all(call, at, bytes);
 }
 
 /* Each member reduces its share for all. In place too: what it overwrites nobody else needs. */
@@ -147,5 +141,5 @@ coh_status cohi_fetch_all_reduce(cohi_call *call)
         status = reduce_chunk(call, (cohi_span){first, end - first < most ? end - first : most});
         cohi_call_beat(call);
     }
-    return status == COH_OK ? cohi_count_part(call) : status;
+    return status == COH_OK ? cohi_count_leave(call) : status;
 }

@@ -30,12 +30,11 @@ static uint64_t write_table(const cohi_call *call)
     return most;
 }
 
-/* The others hear of it as of any call that differs; this member's sentence has the counts. */
+/* This member's sentence has the counts. */
 static coh_status refuse(cohi_call *call, int index, uint64_t sent, uint64_t expected)
 {
-    coh_team *team = call->team;
-    uint64_t mark = cohi_meet_post(team->meets[index], team->epoch)->mark;
-    (void)cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
+    const coh_team *team = call->team;
+    cohi_post_break(call, index);
     return cohi_world_fail(team->world, call->name, COH_MISMATCH,
                            "rank %d sends %llu elements where rank %d expects %llu",
                            team->ranks[index], (unsigned long long)sent, team->world->rank,

@@ -9,11 +9,7 @@ static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes
         return 0;
     if (world->crew)
         return (uint64_t)(uintptr_t)buffer;
-    uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
-    uint64_t offset = (uint64_t)((uintptr_t)buffer - (uintptr_t)world->heap_base);
-    if (world->heap_base && offset <= limit && bytes <= limit - offset)
-        return offset;
-    return cohi_rma_window_offset(world, buffer, bytes);
+    return cohi_rma_offset_of(world, buffer, bytes);
 }
 
 _Static_assert(COHI_NO_WINDOW == COHI_NO_PLACE, "what lies in no window has no place");

@@ -352,21 +352,9 @@ static coh_status (*const stages[COHI_KINDS])(cohi_call *call) = {
     [COHI_SCAN] = stage_scan,
 };
 
-/*
- * Between these an all_reduce goes through the kernel, where it may. 2 ranks, private memory, us
- * staged (fetched): 32 KiB 8.7 (4.2), 64 KiB 13 (6.8), 256 KiB 51 (19), 1 MiB 190 (103), 4 MiB 800
- * (570), 8 MiB 1660 (1390), 16 MiB 3350 (3950).
- */
-static bool fetches(cohi_call *call)
-{
-    enum { FETCHED_FROM = 32 << 10, STAGED_FROM = 12 << 20 };
-    return call->kind == COHI_ALL_REDUCE && call->bytes >= FETCHED_FROM && call->bytes < STAGED_FROM
-           && cohi_fetch_agreed(call);
-}
-
 coh_status cohi_stage(cohi_call *call)
 {
-    return fetches(call) ? cohi_fetch_all_reduce(call) : stages[call->kind](call);
+    return stages[call->kind](call);
 }
 
 coh_status cohi_staged(cohi_call *call)

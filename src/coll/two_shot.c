@@ -38,25 +38,20 @@ static void move_pointers(cohi_coll_gear *gear, int sources, int targets, size_t
  * to begin with, a cached store reads the line first. Not in place, where it is there already. On
  * a host with 2 MiB of second-level cache a core, us cached (streamed): two ranks with 512 KiB
  * each 17 (27), with 1 MiB, which just fit, 54 to 80 (53 to 66), with 2 MiB 188 (137); four with 1
- * MiB 86 (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187). Two with 1 MiB in no cache 159
- * (87). A reduce_scatter has one target, and a small one: two with 1 MiB 23 (38), with 2 MiB 120
- * (79).
+ * MiB 86 (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187). A reduce_scatter has one
+ * target, and a small one: two with 1 MiB 23 (38), with 2 MiB 120 (79).
  */
 static bool streams(const cohi_call *call, int targets, size_t range_bytes)
 {
     enum { STREAMED_FROM = 1 << 20, ONE_TARGET_FROM = 2 << 20 };
-    enum { STREAMED_IF_FAR_FROM = 512 << 10, LEAST = 16 << 10, LOOKED_AT_FROM = 256 << 10 };
-    size_t least = targets == 1 ? ONE_TARGET_FROM : STREAMED_FROM;
     const cohi_coll_gear *gear = cohi_team_gear(call->team);
     int index = call->team->index;
     bool same = false;
     for (int i = 0; i < targets; i++)
         same = same || gear->targets[i] == gear->sources[targets == 1 ? index : i];
-    if (same || call->bytes < STREAMED_IF_FAR_FROM || range_bytes < LEAST)
-        return false;
-    return call->bytes >= least
-           || (range_bytes >= LOOKED_AT_FROM
-               && cohi_host_is_far(gear->sources[index], range_bytes));
+    return !same
+           && cohi_host_should_stream(gear->sources[index], range_bytes, call->bytes,
+                                      targets == 1 ? ONE_TARGET_FROM : STREAMED_FROM);
 }
 
 void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)
@@ -99,7 +94,7 @@ coh_status cohi_two_shot_all_reduce(cohi_call *call)
     for (int i = 0; i < team->size; i++)
         cohi_team_gear(team)->targets[i] = cohi_place_at(call, COHI_TARGET, i);
     cohi_reduce_range(call, team->size, cohi_share(call, call->count, team->index));
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }
 
 coh_status cohi_two_shot_reduce(cohi_call *call)
@@ -116,5 +111,5 @@ coh_status cohi_two_shot_reduce(cohi_call *call)
     gather_sources(call);
     cohi_team_gear(team)->targets[0] = cohi_place_at(call, COHI_TARGET, call->root);
     cohi_reduce_range(call, 1, cohi_share(call, call->count, team->index));
-    return cohi_count_part(call);
+    return cohi_count_leave(call);
 }

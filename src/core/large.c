@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "core/control.h"
 #include "core/match.h"
+#include "core/rma.h"
 #include "memory/host_copy.h"
 
 #include <errno.h>
@@ -37,28 +38,17 @@ _Static_assert(sizeof(cohi_offer) - sizeof(uint64_t) == COHI_CELL_BYTES,
 
 /* ---- reaching the other's memory ---- */
 
-static uint64_t heap_offset(coh_world *world, const void *data, size_t bytes)
-{
-    uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
-    uint64_t offset = (uint64_t)((uintptr_t)data - (uintptr_t)world->heap_base);
-    bool inside = world->heap_base && offset <= limit && bytes <= limit - offset;
-    return inside ? offset : COHI_NO_OFFSET;
-}
+_Static_assert(COHI_NO_WINDOW == COHI_NO_OFFSET, "what is not symmetric has no offset");
 
-/*
- * Whether the kernel copies between the two processes. It may be forbidden, and the peer's pid
- * may mean another process here (a container's): so a word that only the peer knows is read
- * first.
- */
+/* Whether the kernel copies between the two processes: looked once, at a word that only the peer
+ * knows. */
 static bool kernel_reaches(cohi_mailbox *box, int rank, uint64_t token_at, uint64_t token)
 {
     cohi_partner *partner = &box->partners[rank];
     int known = atomic_load_explicit(&partner->kernel, memory_order_relaxed);
     if (known == 0) {
-        uint64_t found = 0;
-        int error =
-            cohi_os_process_read(box->world->peers[rank].pid, &found, token_at, sizeof found);
-        known = error == 0 && found == token ? 1 : -1;
+        pid_t pid = box->world->peers[rank].pid;
+        known = cohi_os_process_holds(pid, token_at, &token, sizeof token) ? 1 : -1;
         atomic_store_explicit(&partner->kernel, known, memory_order_relaxed);
     }
     return known > 0;
@@ -120,7 +110,7 @@ bool cohi_large_announce(cohi_mailbox *box, coh_request *send, int to)
     atomic_store_explicit(&ticket->done, 0, memory_order_relaxed);
     atomic_store_explicit(&ticket->state, COHI_TICKET_OFFERED, memory_order_relaxed);
     cohi_offer offer = {.address = (uintptr_t)send->data,
-                        .offset = heap_offset(box->world, send->data, send->bytes),
+                        .offset = cohi_rma_offset_of(box->world, send->data, send->bytes),
                         .token_at = (uintptr_t)&box->token,
                         .token = box->token,
                         .ticket = (uint32_t)number};
@@ -173,7 +163,7 @@ void cohi_large_accept(cohi_mailbox *box, coh_request *receive, const cohi_envel
     receive->bytes = envelope->bytes;
     ticket->chunk = chunk_for(envelope->bytes, move->reach);
     ticket->address = (uintptr_t)receive->data;
-    ticket->offset = heap_offset(world, receive->data, envelope->bytes);
+    ticket->offset = cohi_rma_offset_of(world, receive->data, envelope->bytes);
     ticket->token_at = (uintptr_t)&box->token;
     ticket->token = box->token;
     move->chunks = chunks_in(envelope->bytes, ticket->chunk);

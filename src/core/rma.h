@@ -50,6 +50,16 @@ static inline uint64_t cohi_rma_window_offset(coh_world *world, const void *poin
     return COHI_NO_WINDOW;
 }
 
+/* The same for memory of the heap, or registered. */
+static inline uint64_t cohi_rma_offset_of(coh_world *world, const void *pointer, size_t bytes)
+{
+    uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
+    uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
+    if (world->heap_base && offset <= limit && bytes <= limit - offset)
+        return offset;
+    return cohi_rma_window_offset(world, pointer, bytes);
+}
+
 /*
  * The address in this process of `bytes` at the symmetric `pointer` of `rank`, when nothing about
  * the call is special; else NULL, and the long way finds out what is.

@@ -105,14 +105,19 @@ static coh_status release(coh_handle *handle)
     return status;
 }
 
-static coh_status check_open(const char *call, coh_device *device, const char *name,
-                             coh_dtype dtype, size_t count, coh_handle **handle)
+static coh_status check_named(const char *call, const coh_device *device, const char *name,
+                              coh_handle **handle)
 {
     coh_status status = cohi_not_null(call, "device", device);
     if (status == COH_OK)
         status = check_name(call, name);
-    if (status == COH_OK)
-        status = cohi_not_null(call, "handle", handle);
+    return status == COH_OK ? cohi_not_null(call, "handle", handle) : status;
+}
+
+static coh_status check_open(const char *call, coh_device *device, const char *name,
+                             coh_dtype dtype, size_t count, coh_handle **handle)
+{
+    coh_status status = check_named(call, device, name, handle);
     if (status != COH_OK)
         return status;
     size_t each = coh_dtype_size(dtype);
@@ -181,11 +186,7 @@ coh_status coh_handle_open(coh_device *device, const char *name, coh_dtype dtype
 coh_status coh_handle_find(coh_device *device, const char *name, coh_handle **handle)
 {
     const char *call = "coh_handle_find";
-    coh_status status = cohi_not_null(call, "device", device);
-    if (status == COH_OK)
-        status = check_name(call, name);
-    if (status == COH_OK)
-        status = cohi_not_null(call, "handle", handle);
+    coh_status status = check_named(call, device, name, handle);
     if (status != COH_OK)
         return status;
     pthread_mutex_lock(&device->lock);

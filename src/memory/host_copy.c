@@ -86,8 +86,9 @@ static char look_at(const char *page, int line)
     return *(const volatile char *)(page + (size_t)line * LINE_BYTES);
 }
 
-/* Lines apart from each other, since the one beside comes along. */
-bool cohi_host_is_far(const void *memory, size_t bytes)
+/* Whether memory, two pages of it at least, is in no cache. Wrong now and then, as clocks are.
+ * Lines apart from each other, since the one beside comes along. */
+static bool is_far(const void *memory, size_t bytes)
 {
     const char *first = (const char *)memory + bytes / 4 / PAGE_BYTES * PAGE_BYTES;
     const char *second = (const char *)memory + bytes / 2 / PAGE_BYTES * PAGE_BYTES;
@@ -106,7 +107,7 @@ bool cohi_host_is_far(const void *memory, size_t bytes)
 
 #else
 
-bool cohi_host_is_far(const void *memory, size_t bytes)
+static bool is_far(const void *memory, size_t bytes)
 {
     (void)memory, (void)bytes;
     return false;
@@ -124,4 +125,12 @@ void cohi_host_copy_large(void *target, const void *source, size_t bytes)
 {
     if (!stream(target, source, bytes))
         memmove(target, source, bytes);
+}
+
+bool cohi_host_should_stream(const void *source, size_t bytes, size_t all, size_t from)
+{
+    enum { LEAST = 16 << 10, IF_FAR_FROM = 512 << 10, LOOKED_AT_FROM = 256 << 10 };
+    if (bytes < LEAST || all < IF_FAR_FROM)
+        return false;
+    return all >= from || (bytes >= LOOKED_AT_FROM && is_far(source, bytes));
 }

@@ -27,10 +27,13 @@ enum { COHI_HOST_STREAM_BYTES = 1280 * 1024 };
 void cohi_host_copy_large(void *target, const void *source, size_t bytes);
 
 /*
- * Whether memory is in no cache, by how long some lines of it take to come. `bytes` are two pages
- * at least; it is read. Wrong now and then, as clocks are; false where nothing can be streamed.
+ * Whether work that moves `all` bytes, `bytes` of them from `source`, should store past the caches:
+ * from `from` bytes on, and less if the source is in none of them, which some of its lines are
+ * timed to find out. (The target tells nothing: once stored past the caches it is in none.) Two
+ * ranks, 1 MiB in no cache, us cached (streamed): all_reduce 159 (87), all_to_all 167 (90),
+ * broadcast 79 (46).
  */
-bool cohi_host_is_far(const void *memory, size_t bytes);
+bool cohi_host_should_stream(const void *source, size_t bytes, size_t all, size_t from);
 
 /* X(width in bits): the words that are copied whole. */
 #define COHI_HOST_WORD_TABLE(X) \

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGES = 3 };
+enum { PAGES = 32 };
 
 static size_t page(void)
 {
@@ -74,6 +74,26 @@ static void registered_memory_is_symmetric(test_rank *self)
     drop_memory(memory);
 }
 
+/* Long enough that a message is announced and copied between the views, not carried. */
+static void messages_of_registered_memory(test_rank *self)
+{
+    char *memory = make_memory(self);
+    int right = (self->rank + 1) % self->size, left = (self->rank + self->size - 1) % self->size;
+    size_t half = PAGES * page() / 2;
+    coh_request *sending = NULL;
+    if (!memory || !is_registered(self, memory))
+        return;
+    coh_team *world = coh_team_world(self->world);
+    CHECK_OK(coh_send_start(world, right, 1, memory, half, &sending));
+    CHECK_OK(coh_receive(world, left, 1, memory + half, half, NULL));
+    CHECK_OK(coh_request_wait(&sending, NULL));
+    for (size_t i = 0; i < half; i++)
+        if (!CHECK_EQ(memory[i], self->rank + 1) || !CHECK_EQ(memory[half + i], left + 1))
+            break;
+    CHECK_OK(coh_unregister(self->world, memory));
+    drop_memory(memory);
+}
+
 static void bad_registrations(test_rank *self)
 {
     char *memory = make_memory(self);
@@ -113,6 +133,7 @@ static void a_child_has_its_own(test_rank *self)
 
 const test_case conform_register[] = {
     CASE(registered_memory_is_symmetric, "S24", ON_MEMORY, ANY_SIZE),
+    CASE(messages_of_registered_memory, "S24", ON_MEMORY, ANY_SIZE),
     CASE(bad_registrations, "F17", ON_MEMORY, SIZE(1) | SIZE(2)),
     CASE(a_child_has_its_own, "S47", ON_MEMORY, SIZE(1) | SIZE(3)),
 };
