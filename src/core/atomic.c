@@ -58,7 +58,8 @@ coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
     if (status != COH_OK)
         return status;
     /* One domain of atomicity: where the engine's atomics are not the CPU's, all go by engine. */
-    char *heap = world->engine_atomics ? NULL : world->peers[amo->rank].heap;
+    bool by_engine = atomic_load(&world->state) & COHI_WORLD_ENGINE_ATOMICS;
+    char *heap = by_engine ? NULL : world->peers[amo->rank].heap;
     return heap ? apply_here(world, amo, heap) : apply_by_engine(world, amo);
 }
 
@@ -133,8 +134,9 @@ static inline bool apply_fast(coh_world *world, coh_atomic_op op, coh_dtype dtyp
     cohi_host_atomic *kernel = cohi_host_atomic_find(op, dtype);
     size_t bytes = dtype == COH_I32 || dtype == COH_U32 || dtype == COH_F32 ? 4 : 8;
     char *there = cohi_rma_direct(world, target, bytes, rank);
-    if (!there || !kernel || ((uintptr_t)there & (bytes - 1)) != 0 || world->engine_atomics
-        || (!operand && op != COH_ATOMIC_FETCH) || (!compare && op == COH_ATOMIC_COMPARE_SWAP))
+    if (!there || !kernel || ((uintptr_t)there & (bytes - 1)) != 0
+        || !cohi_world_plain_atomics(world) || (!operand && op != COH_ATOMIC_FETCH)
+        || (!compare && op == COH_ATOMIC_COMPARE_SWAP))
         return false;
     kernel(there, operand, compare, result);
     cohi_control_wake_watcher(world->peers[rank].slot);
@@ -195,13 +197,14 @@ find_word64(coh_world *world, coh_dtype dtype, void *target, const void *operand
             const void *result, int rank)
 {
     const struct word64 none = {0};
-    if ((dtype != COH_U64 && dtype != COH_I64) || !operand || !result || !cohi_world_plain(world)
-        || world->engine_atomics || (unsigned)rank >= (unsigned)world->size)
+    if (dtype != COH_U64 && dtype != COH_I64)
+        return none;
+    if (!cohi_world_plain_atomics(world) || !operand || (unsigned)rank >= (unsigned)world->size)
         return none;
     /* The heap begins and ends at a page: an aligned word that begins in it ends in it. Looking
      * through registered memory here would cost the saved registers: apply_fast does. */
     uint64_t offset = (uint64_t)((uintptr_t)target - (uintptr_t)world->heap_base);
-    if (offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed)
+    if (offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed) || !result
         || offset % sizeof(uint64_t) != 0)
         return none;
     const cohi_peer *peer = &world->peers[rank];

@@ -148,7 +148,8 @@ static coh_status add_world(cohi_crew *crew, int rank, bool bound)
     coh_status status = cohi_world_new(rank, crew->size, &world);
     if (status != COH_OK)
         return status;
-    world->bound = bound;
+    if (bound)
+        atomic_fetch_or(&world->state, COHI_WORLD_BOUND);
     world->driven = crew->driven;
     world->crew = crew;
     world->board = &crew->board;

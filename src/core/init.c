@@ -325,7 +325,8 @@ static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_c
     place_on_host(world, cards);
     cohi_engine_facts facts = {.size = sizeof facts};
     world->engine->lifecycle->query(world->endpoint, &facts);
-    world->engine_atomics = world->remote && !facts.cpu_coherent_atomics;
+    if (world->remote && !facts.cpu_coherent_atomics)
+        atomic_fetch_or(&world->state, COHI_WORLD_ENGINE_ATOMICS);
     if (status == COH_OK)
         status = set_patience(world, config, cards);
     if (status == COH_OK && world->engine->memory)

@@ -28,6 +28,8 @@ enum {
     COHI_WORLD_CLOSED = 1,
     COHI_WORLD_FORKED = 2,  /* we are in a child of the process that joined */
     COHI_WORLD_CAREFUL = 4, /* take the long way: COHORT_CHECK or COHORT_FAULT is on */
+    COHI_WORLD_BOUND = 8,   /* a thread-rank's: only its own thread and unbound ones may call */
+    COHI_WORLD_ENGINE_ATOMICS = 16, /* the engine's are not the CPU's: all atomics go by engine */
 };
 
 typedef struct cohi_peer {
@@ -61,9 +63,7 @@ struct coh_world {
     int rank;
     int size;
     bool driven; /* with the others of its crew, by a single thread */
-    bool bound;  /* a thread-rank's: only its own thread and unbound ones may call */
     cohi_slot *slot;
-    cohi_peer *peers; /* [size] */
     char *heap_base;
     _Atomic uint64_t heap_limit; /* bytes that put and get may touch */
 
@@ -74,8 +74,7 @@ struct coh_world {
     /* Fixed at init. */
     const cohi_engine *engine;
     cohi_endpoint *endpoint;
-    bool engine_atomics; /* the engine's are not the CPU's, so all atomics go by engine */
-    bool remote;         /* some peer is reached by the engine */
+    bool remote; /* some peer is reached by the engine */
     unsigned spins;
     bool crowded; /* more ranks than cores on this host; the same on all of its ranks */
     unsigned yields;
@@ -104,6 +103,10 @@ struct coh_world {
     cohi_inspection inspection;
 
     coh_world *next; /* in the list of worlds, or of tombstones */
+
+    /* Read by every call too. Here and not behind a pointer, whose load would come before that of
+     * the peer's heap on the way of every put and atomic. */
+    _Alignas(COHI_CACHE_LINE) cohi_peer peers[]; /* [size] */
 };
 
 /* The world that the calling thread is bound to, if any. Initial-exec: it is read by every put. */
@@ -113,19 +116,37 @@ extern _Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initi
  * none. The first to call, which makes it its own, takes the long way. */
 static inline bool cohi_world_admits(const coh_world *world)
 {
-    return COHI_LIKELY(!world->bound || cohi_bound_world == world)
+    return cohi_bound_world == world
            || (!cohi_bound_world
                && atomic_load_explicit(&world->slot->thread, memory_order_relaxed) != 0);
+}
+
+/* What is special about the world, but for `bits`. */
+static inline unsigned cohi_world_state_but(const coh_world *world, unsigned bits)
+{
+    return atomic_load_explicit(&((coh_world *)world)->state, memory_order_relaxed) & ~bits;
+}
+
+static inline bool cohi_world_plain_but(const coh_world *world, unsigned bits)
+{
+    return COHI_LIKELY(world != NULL)
+           && (COHI_LIKELY(cohi_world_state_but(world, bits) == 0)
+               || (cohi_world_state_but(world, bits) == COHI_WORLD_BOUND
+                   && cohi_world_admits(world)))
+           && COHI_LIKELY(atomic_load_explicit(&world->slot->alarm, memory_order_relaxed) == 0);
 }
 
 /* Whether the call may take the short way: the world is open, the thread may use it, nobody is
  * lost. */
 static inline bool cohi_world_plain(const coh_world *world)
 {
-    return COHI_LIKELY(
-        world && atomic_load_explicit(&((coh_world *)world)->state, memory_order_relaxed) == 0
-        && atomic_load_explicit(&world->slot->alarm, memory_order_relaxed) == 0
-        && cohi_world_admits(world));
+    return cohi_world_plain_but(world, COHI_WORLD_ENGINE_ATOMICS);
+}
+
+/* The same for an atomic, which must be the CPU's. */
+static inline bool cohi_world_plain_atomics(const coh_world *world)
+{
+    return cohi_world_plain_but(world, 0);
 }
 
 /*
