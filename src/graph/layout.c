@@ -171,6 +171,21 @@ static coh_status make_plan(coh_program *program, uint64_t floor, uint64_t *tota
 
 /* ---- memory ---- */
 
+/* The largest of all ranks. In the heap, where every algorithm of all_reduce that a user may ask for
+ * can do it. */
+static coh_status find_most(coh_world *world, uint64_t mine, uint64_t *most)
+{
+    uint64_t *words;
+    coh_status status = coh_malloc(world, 2 * sizeof *words, (void **)&words);
+    if (status != COH_OK)
+        return status;
+    words[0] = mine;
+    status = coh_all_reduce(coh_team_world(world), COH_U64, COH_MAX, &words[0], &words[1], 1);
+    *most = words[1];
+    coh_status freed = coh_free(world, words);
+    return status == COH_OK ? freed : status;
+}
+
 /*
  * Arenas in a symmetric heap have one size, that of the largest. A rank that could not get so far
  * says so here, since the others would wait for it.
@@ -182,8 +197,7 @@ static coh_status agree_on_size(coh_program *program, coh_status status, uint64_
     if (!program->world)
         return status;
     snprintf(sentence, sizeof sentence, "%s", coh_last_error());
-    coh_status met =
-        coh_all_reduce(coh_team_world(program->world), COH_U64, COH_MAX, &mine, &most, 1);
+    coh_status met = find_most(program->world, mine, &most);
     if (status != COH_OK)
         return coh_fail(status, "%s", sentence);
     if (met != COH_OK)

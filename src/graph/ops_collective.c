@@ -151,8 +151,9 @@ static const cohi_builtin rows[] = {
     {COHI_OP("collective.broadcast", 1, 1, .shape = shape_broadcast, .in_place = 1,
              .communicates = 1, COHI_RULES(root_rules)),
      .cpu = kernel_broadcast},
-    {COHI_OP("collective.all_to_all", 1, 1, .shape = shape_all_to_all, .in_place = 1,
-             .communicates = 1, COHI_RULES(team_rules)),
+    /* Not in place: others would read what is being overwritten, so it would have to be staged. */
+    {COHI_OP("collective.all_to_all", 1, 1, .shape = shape_all_to_all, .communicates = 1,
+             COHI_RULES(team_rules)),
      .cpu = kernel_all_to_all},
 };
 
