@@ -1,17 +1,20 @@
 /*
  * bench_loop.c - one case of `cohort bench pipeline`.
  *
- * The three loops go over the same number of tiles, in turns, round by round: copies alone is the
- * pipelined loop with nothing to compute, computation alone works on tiles that are there already,
- * and the third is the pipelined loop itself.
+ * The loops go over the same number of tiles, in turns, round by round: copies alone is the pipelined
+ * loop with nothing to compute, computation alone works on tiles that are there already, the third
+ * is those two at once, on two threads that know nothing of each other, and the last is the
+ * pipelined loop itself. What the third takes longer than the first two is the machine's.
  */
 #include "bench_pipeline.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
-enum { LOOPS = 3 };
+enum { COPIES, COMPUTATION, APART, PIPELINED, LOOPS };
 
 typedef struct loop {
     coh_tiles tiles;
@@ -22,9 +25,10 @@ typedef struct loop {
     uint64_t pairs; /* of rows, that are multiplied for each tile */
     _Alignas(64) float factor[COHI_PRODUCT_INNER * COHI_PRODUCT_WIDE];
     float sums[2 * COHI_PRODUCT_WIDE];
+    coh_status copied; /* of the other thread */
 } loop;
 
-/* ---- the three ---- */
+/* ---- the loops ---- */
 
 static coh_status compute_nothing(void *arg, size_t index, void *tile, size_t bytes)
 {
@@ -55,12 +59,35 @@ static coh_status run_computation(loop *self)
     return status;
 }
 
-static coh_status run_both(loop *self)
+static void *run_copies_beside(void *arg)
+{
+    loop *self = arg;
+    self->copied = run_copies(self);
+    return NULL;
+}
+
+static coh_status run_apart(loop *self)
+{
+    pthread_t other;
+    int error = pthread_create(&other, NULL, run_copies_beside, self);
+    if (error)
+        return cohi_fail_os(error, "starting a thread for the copies");
+    coh_status status = run_computation(self);
+    pthread_join(other, NULL);
+    return status == COH_OK ? self->copied : status;
+}
+
+static coh_status run_pipelined(loop *self)
 {
     return coh_pipeline_run(self->pipeline, &self->tiles, compute_product, self);
 }
 
-static coh_status (*const loops[LOOPS])(loop *self) = {run_copies, run_computation, run_both};
+static coh_status (*const loops[LOOPS])(loop *self) = {
+    [COPIES] = run_copies,
+    [COMPUTATION] = run_computation,
+    [APART] = run_apart,
+    [PIPELINED] = run_pipelined,
+};
 
 static coh_status time_loop(loop *self, int which, double *nanoseconds)
 {
@@ -81,9 +108,9 @@ static coh_status balance(loop *self, double share)
     self->pairs = 256;
     for (int i = 0; i < TRIES; i++) {
         double copy, compute;
-        coh_status status = time_loop(self, 0, &copy);
+        coh_status status = time_loop(self, COPIES, &copy);
         if (status == COH_OK)
-            status = time_loop(self, 1, &compute);
+            status = time_loop(self, COMPUTATION, &compute);
         if (status != COH_OK)
             return status;
         copies = copy < copies ? copy : copies;
@@ -95,19 +122,24 @@ static coh_status balance(loop *self, double share)
 
 static void summarize(double *samples, uint64_t rounds, cohi_loop_result *result)
 {
-    double *copy = samples, *compute = samples + rounds, *both = samples + 2 * rounds;
-    double *ratio = samples + 3 * rounds;
-    for (uint64_t i = 0; i < rounds; i++)
-        ratio[i] = both[i] / (copy[i] > compute[i] ? copy[i] : compute[i]);
+    double *copy = samples + COPIES * rounds, *compute = samples + COMPUTATION * rounds;
+    double *apart = samples + APART * rounds, *pipelined = samples + PIPELINED * rounds;
+    double *ratio = samples + LOOPS * rounds, *lost = ratio + rounds;
+    for (uint64_t i = 0; i < rounds; i++) {
+        ratio[i] = pipelined[i] / (copy[i] > compute[i] ? copy[i] : compute[i]);
+        lost[i] = pipelined[i] / apart[i];
+    }
     cohi_bench_spread(copy, rounds, &result->copy);
     cohi_bench_spread(compute, rounds, &result->compute);
-    cohi_bench_spread(both, rounds, &result->both);
+    cohi_bench_spread(apart, rounds, &result->apart);
+    cohi_bench_spread(pipelined, rounds, &result->pipelined);
     cohi_bench_spread(ratio, rounds, &result->ratio);
+    cohi_bench_spread(lost, rounds, &result->of_apart);
 }
 
 static coh_status measure(loop *self, uint64_t rounds, cohi_loop_result *result)
 {
-    double *samples = calloc(rounds * (LOOPS + 1), sizeof *samples);
+    double *samples = calloc(rounds * (LOOPS + 2), sizeof *samples);
     coh_status status = samples ? COH_OK : coh_fail(COH_NO_MEMORY, "no memory for the samples");
     for (uint64_t round = 0; status == COH_OK && round < rounds; round++) {
         for (int i = 0; status == COH_OK && i < LOOPS; i++) {

@@ -2,7 +2,7 @@
  * bench_pipeline.h - `cohort bench pipeline`: how well copies hide behind computation.
  *
  *   bench_pipeline.c   the command line, the cases and their report
- *   bench_loop.c       one case: its copies alone, its computation alone, both at once
+ *   bench_loop.c       one case: its copies, its computation, both unrelated, both pipelined
  *   bench_product.c    the computation, a matrix product
  */
 #ifndef COHI_TOOLS_BENCH_PIPELINE_H
@@ -42,8 +42,10 @@ typedef struct cohi_loop_options {
 typedef struct cohi_loop_result {
     cohi_bench_figure copy;
     cohi_bench_figure compute;
-    cohi_bench_figure both;
-    cohi_bench_figure ratio; /* both / the larger of the two alone, round by round */
+    cohi_bench_figure apart; /* both at once, unrelated */
+    cohi_bench_figure pipelined;
+    cohi_bench_figure ratio;    /* pipelined / the larger of the two alone, round by round */
+    cohi_bench_figure of_apart; /* pipelined / both at once */
 } cohi_loop_result;
 
 /* Measures a loop whose computation takes about `share` of the time of its copies. `file` may be

@@ -57,7 +57,7 @@ static coh_program *compile(coh_world *world, coh_device *device, const char *op
     return program;
 }
 
-/* Of element i of the output, where that of every rank's input is i % 64, and the graph doubles it. */
+/* Element i of the output, where that of every rank's input is i % 64, which the graph doubles. */
 static float expected(const char *op, int size, int rank, size_t i)
 {
     size_t part = COUNT / (size_t)size;
