@@ -26,6 +26,18 @@ static void run_range(const coh_program *program, const cohi_node *node, char *b
     node->op->op.range(call, inputs, output, first, count);
 }
 
+/* Where the chain that ends with `node` reads its element `first`, or NULL: of the input that it
+ * begins with, when that has an element for each of the output. */
+static const char *read_at(const coh_program *program, const cohi_node *node, uint64_t first)
+{
+    while (node->chained >= 0)
+        node = &program->nodes[node->chained];
+    const coh_tensor *input = &node->inputs[0];
+    if (node->call.input_count == 0 || !cohi_shape_equal(&input->shape, &node->call.output.shape))
+        return NULL;
+    return (const char *)input->data + first * coh_dtype_size(input->dtype);
+}
+
 /* Whole, or in blocks; what is streamed is computed beside its place first. */
 static void run_ranges(const coh_program *program, const cohi_node *node)
 {
@@ -40,7 +52,8 @@ static void run_ranges(const coh_program *program, const cohi_node *node)
         char *target = output + first * bytes;
         run_range(program, node, block, streams ? block + COHI_CHAIN_BYTES : target, first, now);
         if (streams)
-            vector->stream(block + COHI_CHAIN_BYTES, target, now * bytes);
+            vector->stream(block + COHI_CHAIN_BYTES, target, now * bytes,
+                           read_at(program, node, first + now));
     }
     if (node->streams)
         vector->stream_end();

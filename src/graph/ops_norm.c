@@ -54,7 +54,7 @@ static coh_status each_row(const coh_op_call *call, row_loop *loop)
     for (uint64_t i = 0; i < rows; i++) {
         loop(vector, call, in + i * width, row ? row : out + i * width, width);
         if (row)
-            vector->stream(row, out + i * width, width * sizeof *row);
+            vector->stream(row, out + i * width, width * sizeof *row, in + (i + 1) * width);
     }
     if (row)
         vector->stream_end();

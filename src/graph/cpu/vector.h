@@ -43,8 +43,9 @@ typedef struct cohi_vector {
     void (*min_into)(const float *in, float *out, size_t count);
 
     /* Copies past the caches, for values that would not stay in them; `out` and `bytes` are
-     * multiples of COHI_STREAM_LINE. stream_end orders the stores before what follows. */
-    void (*stream)(const void *in, void *out, size_t bytes);
+     * multiples of COHI_STREAM_LINE. What is read next, as many bytes at `ahead` (or NULL), is
+     * fetched meanwhile; it need not be there. stream_end orders the stores before what follows. */
+    void (*stream)(const void *in, void *out, size_t bytes, const void *ahead);
     void (*stream_end)(void);
 } cohi_vector;
 

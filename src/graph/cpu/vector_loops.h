@@ -32,68 +32,11 @@ static inline uint32_t bits_of(float value)
     return bits;
 }
 
-/*
- * e^x for -87 <= x <= 80, to which it is held, within 3e-7 of its value: x log2 e = n + f, a
- * polynomial for 2^f, and n added to the exponent. The large constant has n in the low bits of its
- * sum. NaN stays NaN.
- */
-static inline float exponential(float x)
-{
-    const float log2e = 1.44269504088896341f;
-    float held = x < -87.0f ? -87.0f : x;
-    held = held > 80.0f ? 80.0f : held;
-    float n = __builtin_rintf(held * log2e);
-    float f = held * log2e - n;
-    float p = 1.327647152e-3f;
-    p = p * f + 9.675541331e-3f;
-    p = p * f + 5.550713275e-2f;
-    p = p * f + 2.402211972e-1f;
-    p = p * f + 6.931469671e-1f;
-    p = p * f + 1.000000072f;
-    return p * float_of((bits_of(n + 12582912.0f) << 23) + bits_of(1.0f));
-}
-
-/* 1 / x for 1 <= x < 1e37, within 2e-7: a guess by the bits, and three steps of Newton's. Vectors
- * divide several times more slowly than they multiply. */
-static inline float reciprocal(float x)
-{
-    float y = float_of(UINT32_C(0x7ef127ea) - bits_of(x));
-    y = y * (2.0f - x * y);
-    y = y * (2.0f - x * y);
-    return y * (2.0f - x * y);
-}
-
-static inline float sigmoid(float x)
-{
-    return reciprocal(1.0f + exponential(-x));
-}
-
-/*
- * x times a rational function of its square, where |x| < 4, beyond which it is 1 in f32; off by
- * 3e-7 at most.
- */
-static inline float error_function(float x)
-{
-    float held = x > 4.0f ? 4.0f : x;
-    held = held < -4.0f ? -4.0f : held;
-    float square = held * held;
-    float top = -2.72614225801306e-10f;
-    top = top * square + 2.77068142495902e-08f;
-    top = top * square - 2.10102402082508e-06f;
-    top = top * square - 5.69250639462346e-05f;
-    top = top * square - 7.34990630326855e-04f;
-    top = top * square - 2.95459980854025e-03f;
-    top = top * square - 1.60960333262415e-02f;
-    float bottom = -1.45660718464996e-05f;
-    bottom = bottom * square - 2.13374055278905e-04f;
-    bottom = bottom * square - 1.68282697438203e-03f;
-    bottom = bottom * square - 7.37332916720468e-03f;
-    bottom = bottom * square - 1.42647390514189e-02f;
-    float result = held * top / bottom;
-    result = x > 4.0f ? 1.0f : result;
-    result = x < -4.0f ? -1.0f : result;
-    return x == x ? result : x;
-}
+#if defined(__AVX512F__)
+#include "graph/cpu/vector_lanes.h"
+#else
+#include "graph/cpu/vector_curves.h"
+#endif
 
 static void add(const float *left, const float *right, float *out, size_t count)
 {
@@ -117,29 +60,6 @@ static void relu(const float *in, float *out, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         out[i] = in[i] < 0.0f ? 0.0f : in[i];
-}
-
-static void silu(const float *in, float *out, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        out[i] = in[i] * sigmoid(in[i]);
-}
-
-static void gelu(const float *in, float *out, size_t count)
-{
-    const float root_half = 0.70710678118654752f;
-    for (size_t i = 0; i < count; i++)
-        out[i] = 0.5f * in[i] * (1.0f + error_function(in[i] * root_half));
-}
-
-/* 0.5 x (1 + tanh u) = x sigmoid(2 u) */
-static void gelu_tanh(const float *in, float *out, size_t count)
-{
-    const float twice_root = 1.5957691216057308f; /* 2 sqrt(2 / pi) */
-    for (size_t i = 0; i < count; i++) {
-        float x = in[i];
-        out[i] = x * sigmoid(twice_root * (x + 0.044715f * x * x * x));
-    }
 }
 
 static float sum(const float *in, size_t count)
@@ -202,13 +122,9 @@ static void min_into(const float *in, float *out, size_t count)
 /* NaN makes the total NaN, and so the row. */
 static void softmax(const float *in, float *out, size_t count)
 {
-    float most = largest(in, count, 0), total = 0.0f;
+    float most = largest(in, count, 0);
     most = most > -INFINITY && most < INFINITY ? most : 0.0f;
-    for (size_t i = 0; i < count; i++) {
-        float term = in[i] - most < -87.0f ? 0.0f : exponential(in[i] - most);
-        out[i] = term;
-        total += term;
-    }
+    float total = powers(in, most, out, count);
     scale(out, 1.0f / total, out, count);
 }
 
@@ -243,11 +159,13 @@ static void rotate(const float *left, const float *right, const float *cosine, c
     }
 }
 
-static void stream(const void *in, void *out, size_t bytes)
+static void stream(const void *in, void *out, size_t bytes, const void *ahead)
 {
-    const char *from = in;
+    const char *from = in, *next = ahead;
     char *to = out;
     for (size_t i = 0; i < bytes; i += COHI_STREAM_LINE) {
+        if (next)
+            __builtin_prefetch(next + i);
 #if defined(__AVX512F__)
         _mm512_stream_ps((float *)(void *)(to + i), _mm512_loadu_ps(from + i));
 #elif defined(__AVX__)
