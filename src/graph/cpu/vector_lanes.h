@@ -16,7 +16,8 @@ static inline __m512 all(float value)
 /* The lanes that are left when `count` elements are. */
 static inline __mmask16 rest(size_t count)
 {
-    return count < LANES ? (__mmask16)((1U << count) - 1) : (__mmask16)-1;
+    unsigned bits = count < LANES ? (1U << count) - 1 : 0xffff;
+    return (__mmask16)bits;
 }
 
 static inline __attribute__((always_inline)) void map(curve *of, const float *in, float *out,
