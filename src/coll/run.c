@@ -53,6 +53,31 @@ static coh_status find_out(cohi_coll_gear *gear, cohi_call *call)
     return COH_OK;
 }
 
+/*
+ * Of buffers that are in no cache the lines come while the call is prepared: the first as soon as it
+ * is made, the others of a short one once its size is known. Two ranks, 8 B each in no cache, ns
+ * without (with): all_reduce 780 (700), all_gather 720 (630), all_to_all 710 (625); with 512 B
+ * all_to_all 1020 (940). From 1 KiB on it takes longer: 4 KiB all_reduce 2110 (2330).
+ */
+static inline void fetch_first(const cohi_call *call)
+{
+    __builtin_prefetch(call->source);
+    __builtin_prefetch(call->target, 1);
+}
+
+static inline void fetch_rest(const cohi_call *call)
+{
+    enum { FETCHED_MOST = 512 };
+    if (call->bytes > FETCHED_MOST)
+        return;
+    for (size_t at = COHI_CACHE_LINE; at < FETCHED_MOST; at += COHI_CACHE_LINE) {
+        if (at < call->source_bytes)
+            __builtin_prefetch(call->source + at);
+        if (at < call->target_bytes)
+            __builtin_prefetch(call->target + at, 1);
+    }
+}
+
 /* All that this member can find wrong by itself, and all that it needs: before it enters. */
 static coh_status prepare(cohi_call *call)
 {
@@ -61,6 +86,7 @@ static coh_status prepare(cohi_call *call)
     if (COHI_UNLIKELY(status != COH_OK))
         return status;
     status = COHI_LIKELY(recall(gear, call)) ? cohi_check_buffers(call) : find_out(gear, call);
+    fetch_rest(call);
     return status == COH_OK ? provide(call) : status;
 }
 
@@ -82,6 +108,7 @@ coh_status cohi_run_now(cohi_call *call)
 coh_status cohi_run(cohi_call *call)
 {
     const coh_team *team = call->team;
+    fetch_first(call);
     bool plain = team && team->open && cohi_world_plain(team->world);
     coh_status status = COHI_LIKELY(plain) ? COH_OK : cohi_team_gate(team, call->name);
     return status == COH_OK ? cohi_run_now(call) : status;
