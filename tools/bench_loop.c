@@ -12,7 +12,9 @@
 #include "base/error.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { COPIES, COMPUTATION, APART, PIPELINED, LOOPS };
 
@@ -25,7 +27,10 @@ typedef struct loop {
     uint64_t pairs; /* of rows, that are multiplied for each tile */
     _Alignas(64) float factor[COHI_PRODUCT_INNER * COHI_PRODUCT_WIDE];
     float sums[2 * COHI_PRODUCT_WIDE];
-    coh_status copied; /* of the other thread */
+    char *apart; /* tiles for the copies of the other thread, `depth` of them */
+    uint64_t depth;
+    coh_status copied; /* of the other thread, with its sentence */
+    char sentence[256];
 } loop;
 
 /* ---- the loops ---- */
@@ -59,10 +64,24 @@ static coh_status run_computation(loop *self)
     return status;
 }
 
+/* As a copier's worker does it. */
+static coh_status copy_tile(loop *self, uint64_t index)
+{
+    uint64_t at = index * self->tile_bytes;
+    char *tile = self->apart + index % self->depth * self->tile_bytes;
+    if (self->tiles.file)
+        return coh_file_read(self->tiles.file, at, tile, self->tile_bytes);
+    memcpy(tile, (const char *)self->tiles.memory + at, self->tile_bytes);
+    return COH_OK;
+}
+
 static void *run_copies_beside(void *arg)
 {
     loop *self = arg;
-    self->copied = run_copies(self);
+    self->copied = COH_OK;
+    for (uint64_t i = 0; self->copied == COH_OK && i < self->count; i++)
+        self->copied = copy_tile(self, i);
+    snprintf(self->sentence, sizeof self->sentence, "%s", coh_last_error());
     return NULL;
 }
 
@@ -74,7 +93,9 @@ static coh_status run_apart(loop *self)
         return cohi_fail_os(error, "starting a thread for the copies");
     coh_status status = run_computation(self);
     pthread_join(other, NULL);
-    return status == COH_OK ? self->copied : status;
+    if (status == COH_OK && self->copied != COH_OK)
+        return coh_fail(self->copied, "%s", self->sentence);
+    return status;
 }
 
 static coh_status run_pipelined(loop *self)
@@ -124,17 +145,17 @@ static void summarize(double *samples, uint64_t rounds, cohi_loop_result *result
 {
     double *copy = samples + COPIES * rounds, *compute = samples + COMPUTATION * rounds;
     double *apart = samples + APART * rounds, *pipelined = samples + PIPELINED * rounds;
-    double *ratio = samples + LOOPS * rounds, *lost = ratio + rounds;
+    double *ratio = samples + LOOPS * rounds, *of_apart = ratio + rounds;
     for (uint64_t i = 0; i < rounds; i++) {
         ratio[i] = pipelined[i] / (copy[i] > compute[i] ? copy[i] : compute[i]);
-        lost[i] = pipelined[i] / apart[i];
+        of_apart[i] = pipelined[i] / apart[i];
     }
     cohi_bench_spread(copy, rounds, &result->copy);
     cohi_bench_spread(compute, rounds, &result->compute);
     cohi_bench_spread(apart, rounds, &result->apart);
     cohi_bench_spread(pipelined, rounds, &result->pipelined);
     cohi_bench_spread(ratio, rounds, &result->ratio);
-    cohi_bench_spread(lost, rounds, &result->of_apart);
+    cohi_bench_spread(of_apart, rounds, &result->of_apart);
 }
 
 static coh_status measure(loop *self, uint64_t rounds, cohi_loop_result *result)
@@ -159,8 +180,10 @@ static coh_status make_loop(const cohi_loop_options *options, coh_copier *copier
     self->tile_bytes = options->tile;
     self->count = options->bytes / options->tile;
     self->resident = aligned_alloc(4096, (options->tile + 4095) / 4096 * 4096);
-    if (!self->resident)
-        return coh_fail(COH_NO_MEMORY, "no memory for a tile of %llu bytes",
+    self->depth = options->depth;
+    self->apart = calloc(options->depth, options->tile);
+    if (!self->resident || !self->apart)
+        return coh_fail(COH_NO_MEMORY, "no memory for tiles of %llu bytes",
                         (unsigned long long)options->tile);
     for (size_t i = 0; i < options->tile / sizeof(float); i++)
         self->resident[i] = 1;
@@ -188,5 +211,6 @@ coh_status cohi_loop_measure(const cohi_loop_options *options, const void *memor
     coh_pipeline_destroy(self.pipeline);
     coh_copier_destroy(copier);
     free(self.resident);
+    free(self.apart);
     return status;
 }

@@ -8,8 +8,8 @@
 #ifndef COHI_BASE_OS_H
 #define COHI_BASE_OS_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -9,6 +9,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(cohi_place) <= COHI_POST_BYTES, "a place fits a post");
+_Static_assert(sizeof(cohi_place) <= COHI_OS_TOKEN_MAX, "a place can be looked for");
 
 /* ---- whether it can be done ---- */
 

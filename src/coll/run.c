@@ -86,8 +86,10 @@ static coh_status prepare(cohi_call *call)
     if (COHI_UNLIKELY(status != COH_OK))
         return status;
     status = COHI_LIKELY(recall(gear, call)) ? cohi_check_buffers(call) : find_out(gear, call);
+    if (COHI_UNLIKELY(status != COH_OK))
+        return status;
     fetch_rest(call);
-    return status == COH_OK ? provide(call) : status;
+    return provide(call);
 }
 
 static coh_status carry_out(cohi_call *call)

@@ -11,6 +11,8 @@
  *
  * `in` of a part is free again when all have reduced that part, `out` when all have brought in the
  * next but one: both are waited for on the way. So nobody need wait at the end.
+ *
+ * An all_reduce of middling size goes through the kernel instead (fetch.h), where that can be.
  */
 #include "coll/blocks.h"
 #include "coll/pieces.h"

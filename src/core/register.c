@@ -10,23 +10,39 @@
 
 /* ---- looking ---- */
 
-static int count_of(const coh_world *world)
+/* The next that is in use after `window`; the first after NULL. */
+static cohi_window *next_window(const coh_world *world, const cohi_window *window)
 {
-    return atomic_load_explicit(&((coh_world *)world)->window_count, memory_order_acquire);
+    coh_world *all = (coh_world *)world;
+    int count = atomic_load_explicit(&all->window_count, memory_order_acquire);
+    for (int i = window ? (int)(window - all->windows) + 1 : 0; i < count; i++)
+        if (all->windows[i].bytes > 0)
+            return &all->windows[i];
+    return NULL;
 }
 
 bool cohi_register_holds(const coh_world *world, uint64_t offset)
 {
-    for (int i = 0; i < count_of(world); i++)
-        if (offset - world->windows[i].offset < world->windows[i].bytes)
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window))
+        if (offset - window->offset < window->bytes)
             return true;
     return false;
 }
 
 static cohi_window *find_window(coh_world *world, const void *base)
 {
-    for (int i = 0; i < count_of(world); i++)
-        if (world->windows[i].base == base)
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window))
+        if (window->base == base)
+            return window;
+    return NULL;
+}
+
+static cohi_window *find_free(coh_world *world)
+{
+    for (int i = 0; i < COHI_WINDOWS_MAX; i++)
+        if (world->windows[i].bytes == 0)
             return &world->windows[i];
     return NULL;
 }
@@ -72,13 +88,14 @@ static coh_status check_range(coh_world *world, const char *call, char *base, si
     if (overlaps(base, bytes, world->heap_base, cohi_heap_reserved(world)))
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
                                "%zu bytes at %p lie in the symmetric heap", bytes, (void *)base);
-    for (int i = 0; i < count_of(world); i++)
-        if (overlaps(base, bytes, world->windows[i].base, world->windows[i].bytes))
-            return cohi_world_fail(
-                world, call, COH_INVALID_ARGUMENT,
-                "%zu bytes at %p overlap what is registered: %" PRIu64 " bytes at %p", bytes,
-                (void *)base, world->windows[i].bytes, (void *)world->windows[i].base);
-    if (count_of(world) == COHI_WINDOWS_MAX)
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window))
+        if (overlaps(base, bytes, window->base, window->bytes))
+            return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                                   "%zu bytes at %p overlap what is registered: %" PRIu64
+                                   " bytes at %p",
+                                   bytes, (void *)base, window->bytes, (void *)window->base);
+    if (!find_free(world))
         return cohi_world_fail(world, call, COH_LIMIT,
                                "%d ranges are registered, which is all "
                                "that a world can have",
@@ -89,7 +106,7 @@ static coh_status check_range(coh_world *world, const char *call, char *base, si
 /* ---- pages to and from the heap ---- */
 
 /* Puts the contents into private pages again. */
-static int withdraw(coh_world *world, const cohi_window *window)
+static int withdraw(coh_world *world, cohi_window *window)
 {
     void *copy = NULL;
     int error = cohi_os_window_copy(heap_descriptor(world), window->offset, window->bytes, &copy);
@@ -100,7 +117,7 @@ static int withdraw(coh_world *world, const cohi_window *window)
     return error;
 }
 
-static coh_status open_window(coh_world *world, const char *call, const cohi_window *window)
+static coh_status open_window(coh_world *world, const char *call, cohi_window *window)
 {
     int error =
         cohi_os_window_open(heap_descriptor(world), window->offset, window->base, window->bytes);
@@ -108,6 +125,17 @@ static coh_status open_window(coh_world *world, const char *call, const cohi_win
         return COH_OK;
     return cohi_world_fail(world, call, COH_SYSTEM, "the pages at %p cannot be replaced: %s",
                            (void *)window->base, strerror(error));
+}
+
+static void publish(coh_world *world, cohi_window *window)
+{
+    cohi_window *slot = find_free(world);
+    int count = (int)(slot - world->windows) + 1;
+    slot->offset = window->offset;
+    slot->base = window->base;
+    slot->bytes = window->bytes;
+    if (count > world->window_count)
+        world->window_count = count;
 }
 
 /* All ranks have their window, or none has. */
@@ -131,22 +159,22 @@ coh_status coh_register(coh_world *world, void *base, size_t bytes)
     if (status == COH_OK)
         status = check_range(world, call, base, bytes);
     cohi_window window = {.base = base, .bytes = bytes};
+    uint64_t offset;
     if (status == COH_OK)
-        status = cohi_heap_take(world, call, COHI_OP_REGISTER, bytes, cohi_os_page_bytes(),
-                                &window.offset);
+        status =
+            cohi_heap_take(world, call, COHI_OP_REGISTER, bytes, cohi_os_page_bytes(), &offset);
     if (status != COH_OK)
         return status;
+    window.offset = offset;
     coh_status mine = open_window(world, call, &window);
     status = agree(world, call, COHI_OP_REGISTER, mine);
     if (status == COH_OK) {
-        int count = count_of(world);
-        world->windows[count] = window;
-        atomic_store_explicit(&world->window_count, count + 1, memory_order_release);
+        publish(world, &window);
         return COH_OK;
     }
     if (mine == COH_OK)
         (void)withdraw(world, &window);
-    (void)cohi_heap_give(world, call, COHI_OP_REGISTER, window.offset);
+    (void)cohi_heap_give(world, call, COHI_OP_REGISTER, offset);
     return status;
 }
 
@@ -167,26 +195,24 @@ coh_status coh_unregister(coh_world *world, void *base)
     if (error)
         return cohi_world_fail(world, call, COH_SYSTEM, "the pages at %p cannot be given back: %s",
                                base, strerror(error));
-    uint64_t offset = window->offset;
-    int last = count_of(world) - 1;
-    *window = world->windows[last];
-    atomic_store_explicit(&world->window_count, last, memory_order_release);
-    return cohi_heap_give(world, call, COHI_OP_UNREGISTER, offset);
+    window->bytes = 0;
+    return cohi_heap_give(world, call, COHI_OP_UNREGISTER, window->offset);
 }
 
 void cohi_register_close(coh_world *world)
 {
-    for (int i = 0; i < count_of(world); i++)
-        (void)withdraw(world, &world->windows[i]);
-    atomic_store(&world->window_count, 0);
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window))
+        (void)withdraw(world, window);
+    world->window_count = 0;
 }
 
 /* ---- fork ---- */
 
 void cohi_register_before_fork(coh_world *world)
 {
-    for (int i = 0; i < count_of(world); i++) {
-        cohi_window *window = &world->windows[i];
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window)) {
         window->spare = NULL;
         (void)cohi_os_window_copy(heap_descriptor(world), window->offset, window->bytes,
                                   &window->spare);
@@ -195,14 +221,15 @@ void cohi_register_before_fork(coh_world *world)
 
 void cohi_register_in_parent(coh_world *world)
 {
-    for (int i = 0; i < count_of(world); i++)
-        cohi_os_unmap(world->windows[i].spare, world->windows[i].bytes);
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window))
+        cohi_os_unmap(window->spare, window->bytes);
 }
 
 void cohi_register_in_child(coh_world *world)
 {
-    for (int i = 0; i < count_of(world); i++) {
-        cohi_window *window = &world->windows[i];
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window)) {
         if (!window->spare || cohi_os_window_replace(window->spare, window->base, window->bytes))
             (void)cohi_os_window_detach(heap_descriptor(world), window->offset, window->base,
                                         window->bytes);

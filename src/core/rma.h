@@ -42,10 +42,12 @@ coh_status cohi_rma_check_range(coh_world *world, const char *call, int rank, ui
 static inline uint64_t cohi_rma_window_offset(coh_world *world, const void *pointer, size_t bytes)
 {
     int count = atomic_load_explicit(&world->window_count, memory_order_acquire);
-    for (const cohi_window *window = world->windows; window < world->windows + count; window++) {
+    for (cohi_window *window = world->windows; window < world->windows + count; window++) {
+        uint64_t all = window->bytes;
         uint64_t inside = (uint64_t)((uintptr_t)pointer - (uintptr_t)window->base);
-        if (bytes <= window->bytes && inside <= window->bytes - bytes)
-            return window->offset + inside;
+        uint64_t offset = window->offset + inside;
+        if (all > 0 && bytes <= all && inside <= all - bytes && all == window->bytes)
+            return offset;
     }
     return COHI_NO_WINDOW;
 }

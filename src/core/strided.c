@@ -60,15 +60,16 @@ static bool aligned(const void *at, size_t stride, size_t bytes)
 }
 
 /* X(width in bits): words of this size, all of them aligned, are a load and a store each. A loop of
- * cohi_host_copy, which looks at every address, takes 2.5 times as long for words
- * that are in the caches. */
+ * cohi_host_copy, which looks at every address, takes 2.5 times as long where they are in the
+ * caches. */
 #define WORDS(X) X(64) X(32)
 #define DEFINE_COPY(bits)                                                                          \
     static void copy_words##bits(char *to, size_t to_stride, const char *from, size_t from_stride, \
                                  size_t count)                                                     \
     {                                                                                              \
-        for (; count > 0; count--, to += to_stride, from += from_stride)                           \
-            cohi_host_copy##bits(to, __builtin_assume_aligned(from, bits / 8));                    \
+        for (size_t i = 0; i < count; i++)                                                         \
+            cohi_host_copy##bits(to + i * to_stride,                                               \
+                                 __builtin_assume_aligned(from + i * from_stride, bits / 8));      \
     }
 WORDS(DEFINE_COPY)
 
@@ -81,8 +82,8 @@ static void copy_blocks(char *to, size_t to_stride, const char *from, size_t fro
         return;                                                                                    \
     }
     WORDS(COPY_IF_WORDS)
-    for (; count > 0; count--, to += to_stride, from += from_stride)
-        cohi_host_copy(to, from, bytes);
+    for (size_t i = 0; i < count; i++)
+        cohi_host_copy(to + i * to_stride, from + i * from_stride, bytes);
 }
 
 /* Between mapped ranks; `there` is the symmetric side of the other. */

@@ -200,21 +200,19 @@ void cohi_world_each(void (*visit)(coh_world *world, void *arg), void *arg)
     pthread_mutex_unlock(&registry_lock);
 }
 
-static coh_world *allocate(int size)
-{
-    size_t bytes = sizeof(coh_world) + (size_t)size * sizeof(cohi_peer);
-    return aligned_alloc(COHI_CACHE_LINE, (bytes + COHI_CACHE_LINE - 1) & -(size_t)COHI_CACHE_LINE);
-}
-
 coh_status cohi_world_new(int rank, int size, coh_world **world)
 {
     pthread_once(&once, set_up_process);
-    coh_world *made = allocate(size);
-    if (!made)
+    coh_world *made = aligned_alloc(COHI_CACHE_LINE, sizeof *made);
+    cohi_peer *peers = calloc((size_t)size, sizeof *peers);
+    if (!made || !peers) {
+        free(made);
+        free(peers);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
-    *made = (coh_world){.rank = rank, .size = size, .inspection = {.rank = -1}};
+    }
+    *made = (coh_world){.rank = rank, .size = size, .peers = peers, .inspection = {.rank = -1}};
     for (int i = 0; i < size; i++)
-        made->peers[i] = (cohi_peer){.pidfd = -1};
+        peers[i].pidfd = -1;
     atomic_store(&made->state, COHI_WORLD_CLOSED);
     pthread_mutex_init(&made->inspect_lock, NULL);
     pthread_mutex_init(&made->team_lock, NULL);
@@ -287,6 +285,8 @@ void cohi_world_dissolve(coh_world *world)
     world->group = NULL;
     world->slot = NULL;
     free(world->fault);
+    free(world->peers);
+    world->peers = NULL;
     pthread_mutex_destroy(&world->inspect_lock);
     pthread_mutex_destroy(&world->team_lock);
     pthread_mutex_destroy(&world->context_lock);

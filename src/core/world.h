@@ -40,12 +40,13 @@ typedef struct cohi_peer {
     uint64_t unused; /* makes 32 bytes, so that the index on the way of every put is a shift */
 } cohi_peer;
 
-/* Memory of this process that is a view of part of its heap (core/register.h). */
+/* Memory of this process that is a view of part of its heap (core/register.h). Others look at it
+ * while it changes: `bytes` is stored last, and zeroed first. */
 typedef struct cohi_window {
-    char *base;
-    uint64_t bytes;
-    uint64_t offset; /* in the heap */
-    void *spare;     /* during a fork: the copy that the child gets */
+    _Atomic(char *) base;
+    _Atomic uint64_t bytes;  /* 0: this one is free */
+    _Atomic uint64_t offset; /* in the heap */
+    void *spare;             /* during a fork: the copy that the child gets */
 } cohi_window;
 
 enum { COHI_WINDOWS_MAX = 8 };
@@ -64,11 +65,12 @@ struct coh_world {
     int size;
     bool driven; /* with the others of its crew, by a single thread */
     cohi_slot *slot;
+    cohi_peer *peers; /* [size] */
     char *heap_base;
     _Atomic uint64_t heap_limit; /* bytes that put and get may touch */
 
     /* Read where an address is not in the heap. */
-    atomic_int window_count;
+    atomic_int window_count; /* that have been used; it never shrinks */
     cohi_window windows[COHI_WINDOWS_MAX];
 
     /* Fixed at init. */
@@ -103,13 +105,10 @@ struct coh_world {
     cohi_inspection inspection;
 
     coh_world *next; /* in the list of worlds, or of tombstones */
-
-    /* Read by every call too. Here and not behind a pointer, whose load would come before that of
-     * the peer's heap on the way of every put and atomic. */
-    _Alignas(COHI_CACHE_LINE) cohi_peer peers[]; /* [size] */
 };
 
-/* The world that the calling thread is bound to, if any. Initial-exec: it is read by every put. */
+/* The world that the calling thread is bound to, if any. Initial-exec: every put of a thread-rank
+ * reads it. */
 extern _Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initial-exec")));
 
 /* Whether the thread may use a thread-rank's world: it is its own, or a helper that is bound to

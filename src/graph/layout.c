@@ -181,9 +181,10 @@ static coh_status find_most(coh_world *world, uint64_t mine, uint64_t *most)
         return status;
     words[0] = mine;
     status = coh_all_reduce(coh_team_world(world), COH_U64, COH_MAX, &words[0], &words[1], 1);
+    if (status != COH_OK)
+        return status; /* the team is broken, and nothing of it can be freed */
     *most = words[1];
-    coh_status freed = coh_free(world, words);
-    return status == COH_OK ? freed : status;
+    return coh_free(world, words);
 }
 
 /*

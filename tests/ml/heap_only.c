@@ -4,7 +4,7 @@
  * call on private memory is refused shows it, and that the graph's calls are not shows that nothing
  * is copied on their way, on this side of the public call or the other.
  *
- * For cohort run, with two ranks or more.
+ * For cohort run, with two ranks or more, of which COUNT is a multiple.
  */
 #include <cohort-graph.h>
 #include <stdio.h>
@@ -85,6 +85,8 @@ static void run(coh_world *world, coh_device *device, const char *op)
     if (after.moved != before.moved)
         fail("the device has moved bytes");
     must(coh_program_pointer(program, "o", (void **)&out, &bytes), "output");
+    if (bytes < COUNT / (size_t)coh_size(world) * sizeof *out)
+        fail("the output is short");
     for (size_t i = 0; i < bytes / sizeof *out; i++)
         if (out[i] != expected(op, coh_size(world), coh_rank(world), i))
             fail(op);

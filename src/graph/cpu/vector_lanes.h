@@ -13,6 +13,11 @@ static inline __m512 all(float value)
     return _mm512_set1_ps(value);
 }
 
+static inline __m512 sign_bits(void)
+{
+    return _mm512_castsi512_ps(_mm512_set1_epi32((int)SIGN));
+}
+
 /* The lanes that are left when `count` elements are. */
 static inline __mmask16 rest(size_t count)
 {
@@ -64,7 +69,7 @@ static inline __m512 reciprocal(__m512 x)
 /* x sigmoid(y) */
 static inline __m512 gated(__m512 x, __m512 y)
 {
-    __m512 power = exponential(_mm512_xor_ps(y, all(-0.0f)));
+    __m512 power = exponential(_mm512_xor_ps(y, sign_bits()));
     return _mm512_mul_ps(x, reciprocal(_mm512_add_ps(all(1.0f), power)));
 }
 
@@ -102,7 +107,7 @@ static inline __m512 error_function(__m512 x)
     bottom = _mm512_fmadd_ps(bottom, square, all(-7.37332916720468e-03f));
     bottom = _mm512_fmadd_ps(bottom, square, all(-1.42647390514189e-02f));
     __m512 result = _mm512_mul_ps(_mm512_mul_ps(held, top), reciprocal(bottom));
-    __m512 sign = _mm512_and_ps(x, all(-0.0f));
+    __m512 sign = _mm512_and_ps(x, sign_bits());
     __mmask16 beyond = _mm512_cmp_ps_mask(_mm512_abs_ps(x), all(4.0f), _CMP_GT_OQ);
     return _mm512_mask_or_ps(result, beyond, sign, all(1.0f));
 }

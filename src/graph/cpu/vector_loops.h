@@ -1,7 +1,8 @@
 /*
  * vector_loops.h - the loops themselves; included by one file for each instruction set, which names
  * the table that they make up, COHI_VECTOR_TABLE. They are written so that compilers turn them into
- * vector instructions: no branches, no calls.
+ * vector instructions: no branches, no calls. Those with the most arithmetic are by hand for
+ * AVX-512.
  */
 #include "graph/cpu/vector.h"
 
@@ -32,7 +33,7 @@ static inline uint32_t bits_of(float value)
     return bits;
 }
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include "graph/cpu/vector_lanes.h"
 #else
 #include "graph/cpu/vector_curves.h"
