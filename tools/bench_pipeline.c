@@ -67,7 +67,7 @@ static int take_json(void *target, const char *flag, const char *value)
 static const cohi_flag_row flags[] = {
     {"tile", 0, "SIZE", "bytes of a tile, a multiple of 2K (1M)", take_tile},
     {"bytes", 0, "SIZE", "bytes of all tiles, a multiple of a tile's (64M)", take_bytes},
-    {"depth", 0, "COUNT", "tiles that there is room for, 2 to 1024 (3)", take_depth},
+    {"depth", 0, "COUNT", "tiles that there is room for, 2 to 1024 (4)", take_depth},
     {"rounds", 0, "COUNT", "how often each loop is measured, in turns (21)", take_rounds},
     {"json", 0, NULL, "print one JSON object", take_json},
     {NULL, 0, NULL, NULL, NULL},
@@ -214,7 +214,7 @@ static coh_status measure_all(const options *chosen, cohi_loop_result *results)
 
 int cohi_bench_pipeline(int argc, char **argv)
 {
-    options chosen = {.loop = {.bytes = 64 << 20, .tile = 1 << 20, .depth = 3, .rounds = 21}};
+    options chosen = {.loop = {.bytes = 64 << 20, .tile = 1 << 20, .depth = 4, .rounds = 21}};
     cohi_loop_result results[ROWS];
     int status;
     if (cohi_flags_only(&usage, argc, argv, &chosen, &status) != 0)
