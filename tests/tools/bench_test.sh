@@ -52,7 +52,7 @@ for word in memory file ratio; do
     says out "$word"
 done
 run 0 bench pipeline --bytes 64K --tile 16K --rounds 1 --depth 3 --json
-for word in '"ratio"' '"pipelined"' '"of_at_once"' '"depth": 4'; do
+for word in '"ratio"' '"pipelined"' '"of_at_once"' '"depth": 3'; do
     says out "$word"
 done
 run 2 bench pipeline --tile 1000
