@@ -98,19 +98,6 @@ SHMEMI_INLINE size_t shmemi_bytes(size_t count, size_t size)
              : COH_U64)
 /* clang-format on */
 
-/* The RMA types that Cohort has a name for: all but long double. */
-#define SHMEMI_TYPED_NUMBERS(X) \
-    X(float, float)             \
-    X(double, double)           \
-    X(char, char)               \
-    X(signed char, schar)       \
-    X(short, short)             \
-    X(int, int)                 \
-    X(long, long)               \
-    X(long long, longlong)      \
-    SHMEMI_BITWISE_TYPES(X)     \
-    X(ptrdiff_t, ptrdiff)
-
 /* ---- teams (teams.c) ---- */
 
 struct shmemi_team {
