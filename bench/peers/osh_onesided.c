@@ -9,7 +9,7 @@ struct job {
     char *shared;  /* symmetric */
     char *private; /* of this rank alone */
     long *word;    /* symmetric, in a cache line of its own */
-    long *flag;    /* likewise */
+    long *flag;    /* likewise, with room for data behind it */
     long turn;     /* the last that was taken */
 };
 
@@ -101,7 +101,15 @@ static double run_barrier(void *arg, uint64_t repeats)
     return peer_each(start, repeats);
 }
 
-static double run_flag(void *arg, uint64_t repeats)
+/* What a put with a signal is made of where there is none; the fence keeps the flag behind. */
+static void put_and_tell(const struct job *job, long turn)
+{
+    shmem_long_p(job->flag + 1, turn, job->peer);
+    shmem_fence();
+    shmem_long_p(job->flag, turn, job->peer);
+}
+
+static double run_signal(void *arg, uint64_t repeats)
 {
     struct job *job = arg;
     long last = job->turn + (long)repeats;
@@ -109,10 +117,10 @@ static double run_flag(void *arg, uint64_t repeats)
     while (job->turn != last) {
         long turn = ++job->turn;
         if (job->rank == 0)
-            shmem_long_p(job->flag, turn, job->peer);
+            put_and_tell(job, turn);
         shmem_long_wait_until(job->flag, SHMEM_CMP_GE, turn);
         if (job->rank == 1)
-            shmem_long_p(job->flag, turn, job->peer);
+            put_and_tell(job, turn);
     }
     return peer_each(start, 2 * repeats);
 }
@@ -133,7 +141,7 @@ static const struct row {
     {"strided", 1, ALONE, run_strided, NULL},
     {"fetch_add", 0, ALONE, run_fetch_add, NULL},
     {"compare_swap", 0, ALONE, run_compare_swap, NULL},
-    {"signal", 0, A_PAIR, run_flag, NULL},
+    {"signal", 0, A_PAIR, run_signal, NULL},
     {"barrier", 0, ALL, run_barrier, NULL},
 };
 
