@@ -58,8 +58,7 @@ coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
     if (status != COH_OK)
         return status;
     /* One domain of atomicity: where the engine's atomics are not the CPU's, all go by engine. */
-    bool by_engine = atomic_load(&world->state) & COHI_WORLD_ENGINE_ATOMICS;
-    char *heap = by_engine ? NULL : world->peers[amo->rank].heap;
+    char *heap = cohi_world_atomics_by_engine(world) ? NULL : world->peers[amo->rank].heap;
     return heap ? apply_here(world, amo, heap) : apply_by_engine(world, amo);
 }
 
@@ -135,7 +134,7 @@ static inline bool apply_fast(coh_world *world, coh_atomic_op op, coh_dtype dtyp
     size_t bytes = dtype == COH_I32 || dtype == COH_U32 || dtype == COH_F32 ? 4 : 8;
     char *there = cohi_rma_direct(world, target, bytes, rank);
     if (!there || !kernel || ((uintptr_t)there & (bytes - 1)) != 0
-        || !cohi_world_plain_atomics(world) || (!operand && op != COH_ATOMIC_FETCH)
+        || cohi_world_atomics_by_engine(world) || (!operand && op != COH_ATOMIC_FETCH)
         || (!compare && op == COH_ATOMIC_COMPARE_SWAP))
         return false;
     kernel(there, operand, compare, result);
@@ -197,6 +196,8 @@ find_word64(coh_world *world, coh_dtype dtype, void *target, const void *operand
             const void *result, int rank)
 {
     const struct word64 none = {0};
+    /* What is NULL is found in between other tests: side by side compilers merge them into more
+     * instructions, each of which the locked one waits for. */
     if (dtype != COH_U64 && dtype != COH_I64)
         return none;
     if (!cohi_world_plain_atomics(world) || !operand || (unsigned)rank >= (unsigned)world->size)

@@ -43,7 +43,7 @@ static inline uint64_t cohi_rma_window_offset(coh_world *world, const void *poin
 {
     int count = atomic_load_explicit(&world->window_count, memory_order_acquire);
     for (cohi_window *window = world->windows; window < world->windows + count; window++) {
-        uint64_t all = window->bytes;
+        uint64_t all = window->bytes; /* and the same again below: the rest belongs to it */
         uint64_t inside = (uint64_t)((uintptr_t)pointer - (uintptr_t)window->base);
         uint64_t offset = window->offset + inside;
         if (all > 0 && bytes <= all && inside <= all - bytes && all == window->bytes)

@@ -119,7 +119,7 @@ static inline coh_status put_signal(coh_world *world, unsigned context, const ch
     char *word = cohi_rma_direct(world, signal, sizeof *signal, rank);
     char *there = bytes > 0 ? cohi_rma_direct(world, target, bytes, rank) : word;
     if (COHI_LIKELY(word && there && (source || bytes == 0) && (uintptr_t)word % 8 == 0
-                    && (unsigned)op <= COH_SIGNAL_ADD && cohi_world_plain_atomics(world))) {
+                    && (unsigned)op <= COH_SIGNAL_ADD && !cohi_world_atomics_by_engine(world))) {
         if (bytes > 0)
             cohi_host_copy(there, source, bytes);
         raise_here((uint64_t *)(void *)word, value, op);

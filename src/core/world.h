@@ -142,7 +142,12 @@ static inline bool cohi_world_plain(const coh_world *world)
     return cohi_world_plain_but(world, COHI_WORLD_ENGINE_ATOMICS);
 }
 
-/* The same for an atomic, which must be the CPU's. */
+static inline bool cohi_world_atomics_by_engine(coh_world *world)
+{
+    return atomic_load_explicit(&world->state, memory_order_relaxed) & COHI_WORLD_ENGINE_ATOMICS;
+}
+
+/* As cohi_world_plain, and atomics are the CPU's; in one look. */
 static inline bool cohi_world_plain_atomics(const coh_world *world)
 {
     return cohi_world_plain_but(world, 0);
