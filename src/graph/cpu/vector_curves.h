@@ -16,12 +16,11 @@ static inline float exponential(float x)
     held = held > 80.0f ? 80.0f : held;
     float n = __builtin_rintf(held * log2e);
     float f = held * log2e - n;
-    float p = 1.327647152e-3f;
-    p = p * f + 9.675541331e-3f;
-    p = p * f + 5.550713275e-2f;
-    p = p * f + 2.402211972e-1f;
-    p = p * f + 6.931469671e-1f;
-    p = p * f + 1.000000072f;
+#define FIRST(c) float p = c;
+#define TERM(c)  p = p * f + c;
+    EXPONENTIAL_TERMS(FIRST, TERM)
+#undef FIRST
+#undef TERM
     return p * float_of((bits_of(n + 12582912.0f) << 23) + bits_of(1.0f));
 }
 
@@ -49,18 +48,16 @@ static inline float error_function(float x)
     float held = x > 4.0f ? 4.0f : x;
     held = held < -4.0f ? -4.0f : held;
     float square = held * held;
-    float top = -2.72614225801306e-10f;
-    top = top * square + 2.77068142495902e-08f;
-    top = top * square - 2.10102402082508e-06f;
-    top = top * square - 5.69250639462346e-05f;
-    top = top * square - 7.34990630326855e-04f;
-    top = top * square - 2.95459980854025e-03f;
-    top = top * square - 1.60960333262415e-02f;
-    float bottom = -1.45660718464996e-05f;
-    bottom = bottom * square - 2.13374055278905e-04f;
-    bottom = bottom * square - 1.68282697438203e-03f;
-    bottom = bottom * square - 7.37332916720468e-03f;
-    bottom = bottom * square - 1.42647390514189e-02f;
+#define FIRST_TOP(c)    float top = c;
+#define FIRST_BOTTOM(c) float bottom = c;
+#define TOP(c)          top = top * square + c;
+#define BOTTOM(c)       bottom = bottom * square + c;
+    ERROR_TOP_TERMS(FIRST_TOP, TOP)
+    ERROR_BOTTOM_TERMS(FIRST_BOTTOM, BOTTOM)
+#undef FIRST_TOP
+#undef FIRST_BOTTOM
+#undef TOP
+#undef BOTTOM
     float result = held * top / bottom;
     result = x > 4.0f ? 1.0f : result;
     result = x < -4.0f ? -1.0f : result;

@@ -50,12 +50,11 @@ static inline __m512 exponential(__m512 x)
     __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(held, log2e),
                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512 f = _mm512_fmsub_ps(held, log2e, n);
-    __m512 p = all(1.327647152e-3f);
-    p = _mm512_fmadd_ps(p, f, all(9.675541331e-3f));
-    p = _mm512_fmadd_ps(p, f, all(5.550713275e-2f));
-    p = _mm512_fmadd_ps(p, f, all(2.402211972e-1f));
-    p = _mm512_fmadd_ps(p, f, all(6.931469671e-1f));
-    p = _mm512_fmadd_ps(p, f, all(1.000000072f));
+#define FIRST(c) __m512 p = all(c);
+#define TERM(c)  p = _mm512_fmadd_ps(p, f, all(c));
+    EXPONENTIAL_TERMS(FIRST, TERM)
+#undef FIRST
+#undef TERM
     return _mm512_scalef_ps(p, n);
 }
 
@@ -94,18 +93,16 @@ static inline __m512 gelu_tanh_of(__m512 x)
 static inline __m512 error_function(__m512 x)
 {
     __m512 held = hold(x, -4.0f, 4.0f), square = _mm512_mul_ps(held, held);
-    __m512 top = all(-2.72614225801306e-10f);
-    top = _mm512_fmadd_ps(top, square, all(2.77068142495902e-08f));
-    top = _mm512_fmadd_ps(top, square, all(-2.10102402082508e-06f));
-    top = _mm512_fmadd_ps(top, square, all(-5.69250639462346e-05f));
-    top = _mm512_fmadd_ps(top, square, all(-7.34990630326855e-04f));
-    top = _mm512_fmadd_ps(top, square, all(-2.95459980854025e-03f));
-    top = _mm512_fmadd_ps(top, square, all(-1.60960333262415e-02f));
-    __m512 bottom = all(-1.45660718464996e-05f);
-    bottom = _mm512_fmadd_ps(bottom, square, all(-2.13374055278905e-04f));
-    bottom = _mm512_fmadd_ps(bottom, square, all(-1.68282697438203e-03f));
-    bottom = _mm512_fmadd_ps(bottom, square, all(-7.37332916720468e-03f));
-    bottom = _mm512_fmadd_ps(bottom, square, all(-1.42647390514189e-02f));
+#define FIRST_TOP(c)    __m512 top = all(c);
+#define FIRST_BOTTOM(c) __m512 bottom = all(c);
+#define TOP(c)          top = _mm512_fmadd_ps(top, square, all(c));
+#define BOTTOM(c)       bottom = _mm512_fmadd_ps(bottom, square, all(c));
+    ERROR_TOP_TERMS(FIRST_TOP, TOP)
+    ERROR_BOTTOM_TERMS(FIRST_BOTTOM, BOTTOM)
+#undef FIRST_TOP
+#undef FIRST_BOTTOM
+#undef TOP
+#undef BOTTOM
     __m512 result = _mm512_mul_ps(_mm512_mul_ps(held, top), reciprocal(bottom));
     __m512 sign = _mm512_and_ps(x, sign_bits());
     __mmask16 beyond = _mm512_cmp_ps_mask(_mm512_abs_ps(x), all(4.0f), _CMP_GT_OQ);

@@ -33,6 +33,32 @@ static inline uint32_t bits_of(float value)
     return bits;
 }
 
+/* FIRST(coefficient), T(coefficient): polynomials, from the highest power on. 2^f for |f| <= 1/2;
+ * and the two whose quotient, times x, is the error function of x, in x squared, for |x| < 4. */
+#define EXPONENTIAL_TERMS(FIRST, T) \
+    FIRST(1.327647152e-3f)          \
+    T(9.675541331e-3f)              \
+    T(5.550713275e-2f)              \
+    T(2.402211972e-1f)              \
+    T(6.931469671e-1f)              \
+    T(1.000000072f)
+
+#define ERROR_TOP_TERMS(FIRST, T) \
+    FIRST(-2.72614225801306e-10f) \
+    T(2.77068142495902e-08f)      \
+    T(-2.10102402082508e-06f)     \
+    T(-5.69250639462346e-05f)     \
+    T(-7.34990630326855e-04f)     \
+    T(-2.95459980854025e-03f)     \
+    T(-1.60960333262415e-02f)
+
+#define ERROR_BOTTOM_TERMS(FIRST, T) \
+    FIRST(-1.45660718464996e-05f)    \
+    T(-2.13374055278905e-04f)        \
+    T(-1.68282697438203e-03f)        \
+    T(-7.37332916720468e-03f)        \
+    T(-1.42647390514189e-02f)
+
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include "graph/cpu/vector_lanes.h"
 #else
