@@ -182,31 +182,33 @@ LANES_INLINE v_u8 pack_f8e5m2(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
     return low8(code_f8e5m2(cut_f16_pair(a, b)), code_f8e5m2(cut_f16_pair(c, d)));
 }
 
-/* Divided by 256, by the exponent alone: a product of subnormals takes a hundred times as long.
- * What is too small for any f8e4m3 is as small as can be; infinity and NaN become large numbers. */
-LANES_INLINE v_f32 scale_f8e4m3(v_f32 wide)
-{
-    const __m512i scale = _mm512_set1_epi32(8 << 23), sign = _mm512_set1_epi32(INT32_MIN);
-    __m512i magnitude = _mm512_andnot_si512(sign, (__m512i)wide);
-    magnitude = _mm512_max_epu32(magnitude, _mm512_set1_epi32(9 << 23));
-    return (v_f32)_mm512_ternarylogic_epi32(sign, (__m512i)wide, _mm512_sub_epi32(magnitude, scale),
-                                            SECOND_WHERE_FIRST_ELSE_THIRD);
-}
-
-/* Of numbers so divided, which have the exponents of f16. What comes after the largest number, 448,
- * is NaN. */
+/*
+ * Of numbers divided by 256, which have the exponents of f16. The code comes in the upper byte.
+ * What comes after the largest number, 448, is NaN, and so is what the sum saturates at.
+ */
 LANES_INLINE __m512i code_f8e4m3(__m512i bits)
 {
-    const __m512i sign = _mm512_set1_epi16(0x80);
-    __m512i code = _mm512_srli_epi16(round_f16(bits, 7, 0x3f80 /* 480 / 256 */), 7);
-    return _mm512_ternarylogic_epi32(sign, _mm512_srli_epi16(bits, 8), code,
-                                     SECOND_WHERE_FIRST_ELSE_THIRD);
+    const __m512i sign = _mm512_set1_epi16((short)0x8000);
+    __m512i magnitude = _mm512_add_epi16(bits, bits);
+    __mmask32 odd = _mm512_test_epi16_mask(magnitude, _mm512_set1_epi16(0x100));
+    __m512i rounded = _mm512_adds_epu16(magnitude, _mm512_set1_epi16((short)0x807f));
+    rounded = _mm512_mask_adds_epu16(rounded, odd, magnitude, _mm512_set1_epi16((short)0x8080));
+    return _mm512_ternarylogic_epi32(sign, bits, rounded, SECOND_WHERE_FIRST_ELSE_THIRD);
+}
+
+/* Divided by 256, but for what is too small for any f8e4m3 anyway: a product of subnormals takes
+ * twenty-five times as long. */
+LANES_INLINE v_f32 scale_f8e4m3(v_f32 wide)
+{
+    __mmask16 normal = _mm512_test_epi32_mask((__m512i)wide, _mm512_set1_epi32(0x70 << 24));
+    return _mm512_mask_mul_ps(wide, normal, wide, _mm512_set1_ps(1.0f / 256));
 }
 
 LANES_INLINE v_u8 pack_f8e4m3(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
 {
-    return low8(code_f8e4m3(cut_f16_pair(scale_f8e4m3(a), scale_f8e4m3(b))),
-                code_f8e4m3(cut_f16_pair(scale_f8e4m3(c), scale_f8e4m3(d))));
+    __m512i first = code_f8e4m3(cut_f16_pair(scale_f8e4m3(a), scale_f8e4m3(b)));
+    __m512i second = code_f8e4m3(cut_f16_pair(scale_f8e4m3(c), scale_f8e4m3(d)));
+    return low8(_mm512_srli_epi16(first, 8), _mm512_srli_epi16(second, 8));
 }
 
 LANES_INLINE v_u8 load_some(const void *source, size_t bytes)
