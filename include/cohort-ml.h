@@ -517,7 +517,7 @@ typedef struct coh_token {
 typedef struct coh_copier_options {
     size_t size;      /* sizeof(coh_copier_options) */
     int synchronous;  /* not 0: a copy is done when issue returns */
-    uint32_t workers; /* threads; 0: 1. More help where a file's device is slow */
+    uint32_t workers; /* threads; 0: 1. They share long copies. More help where files are slow */
     uint32_t depth;   /* copies that may be issued and not waited for; 0: 256 */
 } coh_copier_options;
 
@@ -544,8 +544,9 @@ COH_API coh_status coh_copier_issue_file(coh_copier *copier, void *target, coh_f
                                          uint64_t offset, size_t bytes, coh_token *token);
 
 /*
- * Waits for the copy; the status is the copy's, and the token is spent. Tokens may be waited for in
- * any order. COH_INVALID_ARGUMENT for one that was waited for already, or is another copier's.
+ * Waits for the copy; the status is the copy's, and the token is spent. What no worker has begun of
+ * it, the caller copies itself. Tokens may be waited for in any order. COH_INVALID_ARGUMENT for one
+ * that was waited for already, or is another copier's.
  */
 COH_API coh_status coh_copier_wait(coh_copier *copier, coh_token token);
 

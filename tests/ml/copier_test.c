@@ -2,7 +2,8 @@
 #include "ml.h"
 #include "scratch.h"
 
-#include <time.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum { BYTES = 100003, COPIES = 64 };
 
@@ -118,15 +119,15 @@ static void done_never_waits(void **state)
 /* Copies that take milliseconds each are issued in no time: some must be under way afterwards. */
 static void a_worker_copies_beside_the_caller(void **state)
 {
-    enum { LARGE = 32 << 20, MANY = 8 };
-    char *from = malloc(LARGE), *to = malloc(LARGE);
+    enum { LARGE = 16 << 20, MANY = 8 };
+    char *from = malloc(LARGE), *to = malloc((size_t)MANY * LARGE);
     coh_token tokens[MANY];
     int under_way = 0;
     coh_copier *copier = make_copier(0, 0, 0);
     (void)state;
     memset(from, 1, LARGE);
     for (int i = 0; i < MANY; i++)
-        assert_ok(coh_copier_issue(copier, to, from, LARGE, &tokens[i]));
+        assert_ok(coh_copier_issue(copier, to + (size_t)i * LARGE, from, LARGE, &tokens[i]));
     for (int i = 0; i < MANY; i++) {
         int done;
         assert_ok(coh_copier_done(copier, tokens[i], &done));
@@ -135,10 +136,119 @@ static void a_worker_copies_beside_the_caller(void **state)
     assert_true(under_way > 0);
     for (int i = MANY - 1; i >= 0; i--)
         assert_ok(coh_copier_wait(copier, tokens[i]));
-    assert_memory_equal(to, from, LARGE);
+    for (int i = 0; i < MANY; i++)
+        assert_memory_equal(to + (size_t)i * LARGE, from, LARGE);
     assert_ok(coh_copier_destroy(copier));
     free(to);
     free(from);
+}
+
+/* The worker is at a long copy when a short one is waited for: the caller does that itself. */
+static void who_waits_copies(void **state)
+{
+    enum { LARGE = 128 << 20, TRIES = 20 };
+    char *from = malloc(LARGE), *to = malloc(LARGE), small[8] = "";
+    coh_copier *copier = make_copier(0, 1, 0);
+    int before = 0;
+    (void)state;
+    memset(from, 1, LARGE);
+    for (int i = 0; i < TRIES && !before; i++) { /* this thread, too, may have to wait for a core */
+        coh_token large, short_one;
+        int done;
+        assert_ok(coh_copier_issue(copier, to, from, LARGE, &large));
+        assert_ok(coh_copier_issue(copier, small, "abcdefg", sizeof small, &short_one));
+        assert_ok(coh_copier_wait(copier, short_one));
+        assert_string_equal(small, "abcdefg");
+        assert_ok(coh_copier_done(copier, large, &done));
+        before = !done;
+        assert_ok(coh_copier_wait(copier, large));
+        assert_memory_equal(to, from, LARGE);
+    }
+    assert_true(before);
+    assert_ok(coh_copier_destroy(copier));
+    free(to);
+    free(from);
+}
+
+/* ---- copies of several pieces, and several threads ---- */
+
+enum { LONG_BYTES = (5 << 20) + 77, THREADS = 3 };
+
+typedef struct party {
+    coh_copier *copier;
+    const unsigned char *source;
+    coh_token shared; /* that all of them wait for */
+    atomic_int waited;
+} party;
+
+static void *copy_and_wait(void *arg)
+{
+    party *self = arg;
+    unsigned char *own = malloc(LONG_BYTES);
+    coh_status status = coh_copier_wait(self->copier, self->shared);
+    atomic_fetch_add(&self->waited, status == COH_OK);
+    assert_true(status == COH_OK || status == COH_INVALID_ARGUMENT);
+    for (int i = 0; i < 10; i++) {
+        coh_token token;
+        memset(own, 0, LONG_BYTES);
+        assert_ok(coh_copier_issue(self->copier, own, self->source, LONG_BYTES, &token));
+        assert_ok(coh_copier_wait(self->copier, token));
+        assert_memory_equal(own, self->source, LONG_BYTES);
+    }
+    free(own);
+    return NULL;
+}
+
+static void threads_share_a_copier(void **state)
+{
+    unsigned char *source = malloc(LONG_BYTES), *target = malloc(LONG_BYTES);
+    (void)state;
+    fill(source, LONG_BYTES, 9);
+    for (uint32_t workers = 1; workers <= 3; workers++) {
+        party all = {.copier = make_copier(0, workers, 0), .source = source};
+        pthread_t threads[THREADS];
+        assert_ok(coh_copier_issue(all.copier, target, source, LONG_BYTES, &all.shared));
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, copy_and_wait, &all), 0);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        assert_int_equal(atomic_load(&all.waited), 1);
+        assert_memory_equal(target, source, LONG_BYTES);
+        assert_ok(coh_copier_destroy(all.copier));
+    }
+    free(target);
+    free(source);
+}
+
+/* Cut within a piece, and before others: the first that fails is told, with the right bytes. */
+static void the_first_piece_that_fails_is_told(void **state)
+{
+    enum { CUT = 1000003 };
+    unsigned char *bytes = malloc(LONG_BYTES), *back = malloc(LONG_BYTES);
+    (void)state;
+    fill(bytes, LONG_BYTES, 3);
+    scratch made = scratch_make(bytes, LONG_BYTES);
+    for (uint32_t workers = 1; workers <= 3; workers++) {
+        coh_file *file;
+        coh_token whole, cut;
+        coh_copier *copier = make_copier(0, workers, 0);
+        assert_ok(coh_file_open(made.path, &file));
+        assert_ok(coh_copier_issue_file(copier, back, file, 0, LONG_BYTES, &whole));
+        assert_ok(coh_copier_wait(copier, whole));
+        assert_memory_equal(back, bytes, LONG_BYTES);
+        assert_int_equal(ftruncate(made.fd, CUT), 0);
+        memset(back, 0, LONG_BYTES);
+        assert_ok(coh_copier_issue_file(copier, back, file, 0, LONG_BYTES, &cut));
+        assert_fails(coh_copier_wait(copier, cut), COH_LENGTH_MISMATCH, "it ends after");
+        assert_true(strtoull(strstr(coh_last_error(), "at byte ") + 8, NULL, 10) <= CUT);
+        assert_memory_equal(back, bytes, CUT);
+        assert_int_equal(pwrite(made.fd, bytes, LONG_BYTES, 0), LONG_BYTES);
+        assert_ok(coh_copier_destroy(copier));
+        coh_file_close(file);
+    }
+    scratch_remove(&made);
+    free(back);
+    free(bytes);
 }
 
 static void arguments_are_checked(void **state)
@@ -261,6 +371,9 @@ int main(void)
         cmocka_unit_test(depth_bounds_what_is_not_waited_for),
         cmocka_unit_test(done_never_waits),
         cmocka_unit_test(a_worker_copies_beside_the_caller),
+        cmocka_unit_test(who_waits_copies),
+        cmocka_unit_test(threads_share_a_copier),
+        cmocka_unit_test(the_first_piece_that_fails_is_told),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(bad_files_are_named),
