@@ -14,8 +14,9 @@
  *   bench_message.c  message, private_message, rate
  *   bench_threads.c  thread_puts, thread_adds
  *   bench_collective.c, bench_calls.c  all_reduce to scan
- *   bench_convert.c  to_bf16, from_bf16, to_f16, from_f16
+ *   bench_convert.c  to_bf16 to from_f8e5m2
  *   bench_measure.c  rounds and medians
+ *   bench_core.c     which core a thread is on
  *   bench_peers.c    builds and runs the programs of bench/peers/
  *   bench_against.c  Cohort and its peers in turns
  *   bench_runs.c     several runs: the worst beside the median
@@ -284,6 +285,12 @@ coh_status cohi_bench_compare(const cohi_bench_collective *collective, const coh
                               const char *target, const char *who);
 
 const cohi_bench_collective *cohi_bench_collective_named(const char *name);
+
+/* ---- cores (bench_core.c) ---- */
+
+/* Binds the calling thread to the index-th of the cores that the process might use at the first
+ * call, counted around. Where that is refused the figures are only less steady. */
+void cohi_bench_move_to_core(int index);
 
 /* ---- programs (bench_child.c) ---- */
 

@@ -146,30 +146,12 @@ struct thread_rank {
     pthread_t thread;
 };
 
-/* To the index-th of the cores that the process may use. Where that is refused the figures are only
- * less steady. */
-static void pin_to_core(int index)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    int skip = index % CPU_COUNT(&allowed);
-    for (size_t core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, &allowed) || skip-- > 0)
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(core, &one);
-        pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-        return;
-    }
-}
-
 /* The first that fails ends the process, since others may be spinning on its line. */
 static void *thread_main(void *arg)
 {
     struct thread_rank *self = arg;
     if (!self->options->crowded)
-        pin_to_core(self->index);
+        cohi_bench_move_to_core(self->index);
     if (run_rank(self->world, self->options) != COH_OK) {
         fprintf(stderr, "cohort bench: %s\n", coh_last_error());
         exit(EXIT_FAILURE);
