@@ -169,13 +169,22 @@ static bool wait_for_work(coh_copier *copier, uint64_t *patience)
     return copier->first;
 }
 
+static bool has_several_pieces(const coh_copier *copier)
+{
+    const slot *first = copier->first;
+    return first->later || first->bytes - first->taken > PIECE_BYTES;
+}
+
 static void *work(void *arg)
 {
     coh_copier *copier = arg;
     uint64_t patience = COHI_PAUSE_SHORT_NS;
     pthread_mutex_lock(&copier->lock);
-    while (wait_for_work(copier, &patience))
+    while (wait_for_work(copier, &patience)) {
+        if (has_several_pieces(copier))
+            pthread_cond_signal(&copier->work); /* another worker may be asleep */
         carry_out_piece(copier, copier->first);
+    }
     pthread_mutex_unlock(&copier->lock);
     return NULL;
 }
