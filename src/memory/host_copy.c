@@ -63,7 +63,7 @@ static int overlap(const char *target, const char *source, size_t bytes)
 static int stream(char *target, const char *source, size_t bytes)
 {
     stream_turn *turn = stream_form();
-    if (!turn || overlap(target, source, bytes))
+    if (!turn || bytes < TURN_BYTES + LINE_BYTES || overlap(target, source, bytes))
         return 0;
     size_t head = -(uintptr_t)target % LINE_BYTES;
     memcpy(target, source, head);

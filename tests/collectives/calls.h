@@ -61,8 +61,9 @@ typedef enum call_place {
 /* How the variable forms are cut. */
 typedef enum call_parts {
     PARTS_EVEN,
-    PARTS_RAGGED, /* all lengths, zero among them */
-    PARTS_ONE,    /* all at the middle member */
+    PARTS_RAGGED,  /* all lengths, zero among them */
+    PARTS_ONE,     /* all at the middle member */
+    PARTS_SLIVERS, /* every second one has only a few elements */
     PARTS_COUNT
 } call_parts;
 

@@ -61,8 +61,15 @@ static size_t ragged(const test_call *call, int from, int to)
     return number % 4 == 0 ? 0 : (size_t)(number >> 8) % (2 * call->count + 1);
 }
 
+static size_t sliver(const test_call *call, int number)
+{
+    return number % 2 == 0 ? call->count : call->count % 16;
+}
+
 static size_t part_of(const test_call *call, int members, int index)
 {
+    if (call->parts == PARTS_SLIVERS)
+        return sliver(call, index);
     if (call->parts == PARTS_RAGGED)
         return ragged(call, index, 0);
     if (call->parts == PARTS_ONE)
@@ -72,6 +79,8 @@ static size_t part_of(const test_call *call, int members, int index)
 
 static size_t part_between(const test_call *call, int members, int from, int to)
 {
+    if (call->parts == PARTS_SLIVERS)
+        return sliver(call, from + to);
     if (call->parts == PARTS_RAGGED)
         return ragged(call, from, to);
     if (call->parts == PARTS_ONE)

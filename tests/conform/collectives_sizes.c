@@ -86,6 +86,32 @@ static void large(test_rank *self)
     call_rig_close(&rig);
 }
 
+/*
+ * So much that it is stored past the caches, in lengths that are no whole lines: a last part of one
+ * element, and blocks of a few elements beside long ones.
+ */
+static void past_caches(test_rank *self)
+{
+    call_kind kind = call_kind_in(self->row->name);
+    const call_traits *traits = &call_table[kind];
+    test_call call = {.kind = kind, .dtype = COH_F32, .op = COH_SUM, .seed = self->seed};
+    call.count = traits->reduces || kind == CALL_BROADCAST ? (1 << 20) + 1 : (3 << 17) + 3;
+    call.parts = PARTS_SLIVERS;
+    coh_team *team = coh_team_world(self->world);
+    call_rig rig;
+    if (!call_rig_open(&rig, self->world, call_bytes(&call, self->size)))
+        return;
+    for (int way = 0; way < 4; way++) {
+        call.place = way % 2 ? PLACE_PRIVATE : PLACE_HEAP;
+        call.shifted = way >= 2;
+        call.root = way % self->size;
+        call.seed++;
+        if (!call_perform(&rig, team, &call))
+            return;
+    }
+    call_rig_close(&rig);
+}
+
 /* A barrier that was started is one: who sees it done finds all others arrived. */
 static void barriers_by_request(test_rank *self)
 {
@@ -133,9 +159,17 @@ static void barrier_start_completes(test_rank *self)
      .engines = ON_MAPPED,                               \
      .sizes = SIZE(1) | SIZE(2) | SIZE(3) | SIZE(5),     \
      .limit_s = 60},
+#define PAST_CACHES(constant, kind, reduces, rooted, in_place) \
+    {.name = "past_caches_" #kind,                             \
+     .rows = "S36",                                            \
+     .body = past_caches,                                      \
+     .engines = ON_MAPPED,                                     \
+     .sizes = SIZE(2) | SIZE(3),                               \
+     .limit_s = 60},
 
 const test_case conform_coll_sizes[] = {
-    CALL_KINDS(SIZES) CALL_KINDS(LARGE) CASE(barriers_by_request, "S15", ON_ALL, ANY_SIZE),
+    CALL_KINDS(SIZES) CALL_KINDS(LARGE) CALL_KINDS(PAST_CACHES)
+        CASE(barriers_by_request, "S15", ON_ALL, ANY_SIZE),
     CASE(barrier_start_completes, "S5", ON_MEMORY, ANY_SIZE),
 };
 CONFORM_COUNT(coll_sizes);
