@@ -122,7 +122,8 @@ COH_API coh_status coh_all_to_all_v(coh_team *team, coh_dtype dtype, const void 
 
 /*
  * As coh_all_to_all, with elements target_stride and source_stride elements apart: element k of
- * block j is at (j * count + k) * stride. Strides are at least 1. Not in place.
+ * block j is at (j * count + k) * stride. Strides are at least 1, and the same on all members. Not
+ * in place.
  */
 COH_API coh_status coh_all_to_all_strided(coh_team *team, coh_dtype dtype, const void *source,
                                           size_t source_stride, void *target, size_t target_stride,

@@ -37,15 +37,17 @@ static uint64_t hash_counts(const cohi_call *call, const cohi_blocks *blocks, ui
 {
     for (int i = 0; blocks->counts && i < call->team->size; i++)
         hash = mix(hash, blocks->counts[i] + 1);
-    return blocks->stride > 1 ? mix(hash, blocks->stride) : hash;
+    return hash;
 }
 
 /* The counts of all_to_all are each member's own; pairs compare theirs. */
-static uint64_t hash_cut(const cohi_call *call)
+static uint64_t cut_of(const cohi_call *call)
 {
     if (call->kind == COHI_ALL_TO_ALL && call->from.counts)
-        return 1;
-    return hash_counts(call, &call->to, hash_counts(call, &call->from, 0));
+        return COHI_CUT_OWN;
+    if (call->from.stride > 1 || call->to.stride > 1)
+        return cohi_cut_of_strides(call->from.stride, call->to.stride);
+    return cohi_cut_of_hash(hash_counts(call, &call->to, hash_counts(call, &call->from, 0)));
 }
 
 /* Of variable blocks, all of them. */
@@ -64,7 +66,7 @@ static cohi_terms terms_of(const cohi_call *call, coh_status refused)
                             .reduce = call->reduce,
                             .root = call->root,
                             .count = count_of_call(call),
-                            .cut = hash_cut(call)};
+                            .cut = cut_of(call)};
     if (call->algorithm)
         data.algorithm = cohi_algorithm_number(call->algorithm);
     cohi_terms_pack(&data, terms.argument);

@@ -49,15 +49,20 @@ cohi_model cohi_select_model(const coh_world *world)
     return model;
 }
 
+/* For the largest call of its class: a choice is kept for all of them, and a member whose first call
+ * was refused must come to the same one with its second. */
 static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *tuning)
 {
     const cohi_algorithm *best = NULL, *row;
     cohi_model model = cohi_select_model(call->team->world);
-    double least = DBL_MAX, bytes = (double)(UINT64_C(1) << class_of(call->bytes));
+    size_t top = (size_t)1 << class_of(call->bytes);
+    cohi_call largest = *call;
+    largest.bytes = top < call->bytes ? call->bytes : top;
+    double least = DBL_MAX;
     for (unsigned i = 0; (row = cohi_algorithm_at(i)); i++) {
-        if (!is_suited(row, call) || !admitted(row, tuning) || !applies(row, call))
+        if (!is_suited(row, call) || !admitted(row, tuning) || !applies(row, &largest))
             continue;
-        double cost = row->cost(&model, call->team->size, bytes);
+        double cost = row->cost(&model, call->team->size, (double)top);
         if (cost < least) {
             least = cost;
             best = row;
@@ -102,7 +107,5 @@ coh_status cohi_select(cohi_call *call)
     if (COHI_UNLIKELY(!*choice))
         *choice = cheapest(call, tuning);
     call->algorithm = *choice;
-    if (COHI_UNLIKELY(!applies(call->algorithm, call)))
-        call->algorithm = cheapest(call, tuning);
     return COH_OK;
 }

@@ -407,7 +407,10 @@ coh_status coh_team_destroy(coh_team *team)
     status = cohi_team_meet(team, call, COHI_OP_DESTROY);
     if (status == COH_OK)
         retire(team);
-    return cohi_team_leave(team, status);
+    (void)cohi_team_leave(team, status);
+    if (status == COH_OK)
+        cohi_team_free_gear(team);
+    return status;
 }
 
 /* ---- two dimensions ---- */

@@ -13,11 +13,16 @@
 
 /* ---- making ---- */
 
-static void free_team(coh_team *team)
+void cohi_team_free_gear(coh_team *team)
 {
-    cohi_gear *gear = atomic_load(&team->gear);
+    cohi_gear *gear = atomic_exchange(&team->gear, NULL);
     if (gear)
         gear->free(gear);
+}
+
+static void free_team(coh_team *team)
+{
+    cohi_team_free_gear(team);
     free(team->ranks);
     free(team->indices);
     free(team->meets);
@@ -377,6 +382,23 @@ coh_status cohi_team_drain_all(coh_world *world, const char *call, cohi_opcode o
     return status;
 }
 
+static inline bool take_turn(coh_team *team)
+{
+    return !atomic_exchange_explicit(&team->busy, 1, memory_order_acquire);
+}
+
+/* A started call that comes while another thread is in one is the next after it. */
+static coh_status await_turn(coh_team *team, const char *call, cohi_opcode op)
+{
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, team->world, call, op, NULL, -1);
+    while (status == COH_OK && !take_turn(team))
+        status = cohi_wait_step(&wait);
+    cohi_wait_end(&wait);
+    return status;
+}
+
 coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op)
 {
     coh_world *world = team->world;
@@ -385,8 +407,11 @@ coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op)
         if (status != COH_OK)
             return status;
     }
-    if (COHI_UNLIKELY(atomic_exchange_explicit(&team->busy, 1, memory_order_acquire)))
-        return refuse_busy(team, call);
+    if (COHI_UNLIKELY(!take_turn(team))) {
+        coh_status status = cohi_team_worker ? await_turn(team, call, op) : refuse_busy(team, call);
+        if (status != COH_OK)
+            return status;
+    }
     team->now = team->epoch + 1;
     publish(team, op);
     if (COHI_LIKELY(cohi_world_plain(world) && is_settled(team, op)))

@@ -39,10 +39,13 @@ struct coh_team {
     coh_team *next;                   /* of the world's teams, tombstones too */
 };
 
-/* What follows is freed with the team: whatever it is, its first member says how. */
+/* What follows is freed when the team is destroyed: whatever it is, its first member says how. */
 typedef struct cohi_gear {
     void (*free)(struct cohi_gear *gear);
 } cohi_gear;
+
+/* No thread of this rank is in a collective of the team, nor will be. */
+void cohi_team_free_gear(coh_team *team);
 
 enum { COHI_TEAM_WORLD = 0, COHI_TEAM_HOST = 1, COHI_TEAM_FIRST_FREE = 2 };
 

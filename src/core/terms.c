@@ -15,6 +15,42 @@ void cohi_terms_pack(const cohi_data_terms *data, uint64_t argument[4])
     argument[3] = 0;
 }
 
+/* The low bits of a cut say what the others are. */
+enum { CUT_KIND = 3, CUT_STRIDES = 2, CUT_HASH = 3, CUT_BITS = 2, STRIDE_BITS = 31 };
+
+uint64_t cohi_cut_of_hash(uint64_t hash)
+{
+    return hash ? hash << CUT_BITS | CUT_HASH : 0;
+}
+
+uint64_t cohi_cut_of_strides(size_t source, size_t target)
+{
+    const uint64_t most = (UINT64_C(1) << STRIDE_BITS) - 1;
+    if (source > most || target > most)
+        return cohi_cut_of_hash(source * UINT64_C(0x9e3779b97f4a7c15) + target);
+    return (uint64_t)source << (STRIDE_BITS + CUT_BITS) | (uint64_t)target << CUT_BITS
+           | CUT_STRIDES;
+}
+
+static void describe_cut(uint64_t cut, char *text, size_t room)
+{
+    const uint64_t most = (UINT64_C(1) << STRIDE_BITS) - 1;
+    text[0] = '\0';
+    switch (cut & CUT_KIND) {
+    case COHI_CUT_OWN:
+        snprintf(text, room, ", each its own counts");
+        break;
+    case CUT_STRIDES:
+        snprintf(text, room, ", strides %llu and %llu",
+                 (unsigned long long)(cut >> (STRIDE_BITS + CUT_BITS)),
+                 (unsigned long long)(cut >> CUT_BITS & most));
+        break;
+    case CUT_HASH:
+        snprintf(text, room, ", counts of hash %llx", (unsigned long long)(cut >> CUT_BITS));
+        break;
+    }
+}
+
 enum { REDUCES = 1, ROOTED = 2 };
 
 /* Which operations are on data, and what there is to say of them. */
@@ -52,6 +88,7 @@ static const char *or_unknown(const char *name)
 
 static void describe_data(unsigned op, const uint64_t argument[4], char *text, size_t room)
 {
+    char cut[64];
     unsigned shows = data_op(op)->shows;
     coh_dtype dtype = (coh_dtype)(argument[0] & 0xff);
     coh_reduce_op reduce = (coh_reduce_op)(argument[0] >> REDUCE_AT & 0xff);
@@ -62,11 +99,9 @@ static void describe_data(unsigned op, const uint64_t argument[4], char *text, s
     if (shows & ROOTED && used < room)
         used +=
             (size_t)snprintf(text + used, room - used, ", root %d", (int)(argument[0] >> ROOT_AT));
-    if (argument[2] && used < room)
-        used += (size_t)snprintf(text + used, room - used, ", counts or strides of hash %llx",
-                                 (unsigned long long)argument[2]);
+    describe_cut(argument[2], cut, sizeof cut);
     if (used < room)
-        snprintf(text + used, room - used, ")");
+        snprintf(text + used, room - used, "%s)", cut);
 }
 
 /* ---- the others ---- */

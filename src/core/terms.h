@@ -15,8 +15,13 @@ typedef struct cohi_data_terms {
     int root;
     unsigned algorithm; /* its number */
     uint64_t count;
-    uint64_t cut; /* a hash of what else must agree: counts, strides; 0: nothing */
+    uint64_t cut; /* how the data are cut, where that must agree; 0: in equal blocks */
 } cohi_data_terms;
+
+/* Cuts: counts that are each member's own; both strides; counts, of which a hash must do. */
+enum { COHI_CUT_OWN = 1 };
+uint64_t cohi_cut_of_strides(size_t source, size_t target);
+uint64_t cohi_cut_of_hash(uint64_t hash);
 
 /* Whether the operation is a collective on data. */
 bool cohi_terms_on_data(unsigned op);

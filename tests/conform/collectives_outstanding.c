@@ -4,6 +4,7 @@
 
 #include "collectives/calls.h"
 
+#include <dirent.h>
 #include <string.h>
 
 enum { REQUESTS = 6, COUNT = 400 };
@@ -189,6 +190,37 @@ static void destroyed_while_pending(test_rank *self)
     }
 }
 
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* The thread that carried out a team's started calls ends with the team. */
+static void destroyed_teams_leave_no_threads(test_rank *self)
+{
+    enum { ROUNDS = 12 };
+    int before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        coh_team *team;
+        coh_request *request;
+        int64_t mine = self->rank, sum = -1;
+        if (!CHECK_OK(coh_team_split_strided(coh_team_world(self->world), 0, 1, self->size, &team))
+            || !CHECK_OK(coh_all_reduce_start(team, COH_I64, COH_SUM, &mine, &sum, 1, &request))
+            || !CHECK_OK(coh_request_wait(&request, NULL)) || !CHECK_OK(coh_team_destroy(team))
+            || !CHECK_OK(coh_barrier(self->world)))
+            return;
+        before = round == 0 ? count_threads() : before;
+    }
+    /* Members of one process may be a barrier behind each other. */
+    CHECK(count_threads() <= before + self->size);
+}
+
 static void finalized_while_pending(test_rank *self)
 {
     enum { LONG = 5000 };
@@ -238,6 +270,7 @@ const test_case conform_coll_outstanding[] = {
     CASE(teams_in_any_order, "S18", ON_ALL, ANY_SIZE, .limit_s = 60),
     CASE(any_of_a_mixture, "S45", ON_ALL, ANY_SIZE),
     CASE(waited_twice, "F17", ON_ALL, ANY_SIZE),
+    CASE(destroyed_teams_leave_no_threads, "S14", ON_ALL, ANY_SIZE),
     CASE(destroyed_while_pending, "S35", ON_ALL, ANY_SIZE),
     CASE(finalized_while_pending, "S46", ON_ALL, ANY_SIZE),
     CASE(heap_calls_between, "S20", ON_MEMORY, ANY_SIZE, .limit_s = 60),

@@ -5,6 +5,8 @@
 
 #include "collectives/calls.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static const double PATIENCE_S = 15;
@@ -169,7 +171,51 @@ static void computes_meanwhile(test_rank *self)
     }
 }
 
+/* ---- beside a call that waits ---- */
+
+struct starter {
+    coh_team *team;
+    int64_t mine, sum;
+    coh_status status;
+    char sentence[512];
+};
+
+static void *start_beside(void *arg)
+{
+    struct starter *self = arg;
+    coh_request *request = NULL;
+    test_sleep(0.05);
+    self->status =
+        coh_all_reduce_start(self->team, COH_I64, COH_SUM, &self->mine, &self->sum, 1, &request);
+    if (self->status == COH_OK)
+        self->status = coh_request_wait(&request, NULL);
+    snprintf(self->sentence, sizeof self->sentence, "%s", coh_last_error());
+    return NULL;
+}
+
+/* One thread waits in a barrier, which the last rank comes to late, while another starts a
+ * collective of the same team: it is the next. */
+static void started_while_another_waits(test_rank *self)
+{
+    struct starter starter = {.team = coh_team_world(self->world), .mine = self->rank};
+    pthread_t thread;
+    bool last = self->rank == self->size - 1;
+    if (last)
+        test_sleep(0.2);
+    else if (!CHECK_EQ(pthread_create(&thread, NULL, start_beside, &starter), 0))
+        return;
+    CHECK_OK(coh_team_barrier(starter.team));
+    if (last)
+        start_beside(&starter);
+    else
+        pthread_join(thread, NULL);
+    if (starter.status != COH_OK)
+        test_fail("it ended with %s: %s", coh_status_name(starter.status), starter.sentence);
+    CHECK_EQ(starter.sum, self->size * (self->size - 1) / 2);
+}
+
 const test_case conform_coll_started[] = {
+    CASE(started_while_another_waits, "S14", ON_ALL, FROM_TWO),
     CASE(goes_on_alone, "S11", ON_ALL, FROM_TWO, .limit_s = 90),
     CASE(a_late_starter, "S14", ON_ALL, FROM_TWO),
     CASE(starts_return_at_once, "S14", ON_ALL, ANY_SIZE),

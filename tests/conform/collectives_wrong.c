@@ -5,6 +5,7 @@
 #include "sabotage.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Whether the member needs something of the odd one. Who does not may be through with its part. */
 static bool depends(const test_call *call, int member, int odd)
@@ -97,6 +98,44 @@ static void wrong_on_one(test_rank *self)
     call_rig_close(&rig);
 }
 
+/*
+ * A refused call leaves no trace in what the next one chooses. Of three members the limit of
+ * one-shot scatters is within a class of sizes; the first call is above it, the second below.
+ */
+static void refused_then_right(test_rank *self)
+{
+    enum { ABOVE = 12000, BELOW = 9000 };
+    coh_team *team = coh_team_world(self->world);
+    static unsigned char sources[ABOVE * TEST_RANKS_MAX], targets[TEST_RANKS_MAX][ABOVE];
+    unsigned char *target = targets[self->rank];
+    int odd = self->size - 1;
+    const void *source = self->rank == 0 ? sources : NULL;
+    if (self->rank == 0)
+        memset(sources, 1, sizeof sources);
+    coh_status status =
+        coh_scatter(team, COH_U8, source, self->rank == odd ? NULL : target, ABOVE, 0);
+    CHECK(self->rank == odd ? status == COH_INVALID_ARGUMENT
+                            : status == COH_OK || status == COH_INVALID_ARGUMENT);
+    if (CHECK_OK(coh_scatter(team, COH_U8, source, target, BELOW, 0)))
+        for (int i = 0; i < BELOW; i++)
+            if (!CHECK_EQ(target[i], 1))
+                return;
+}
+
+/* Strides that are not the same on all are told with both members' own. The team is broken then. */
+static void strides_differ(test_rank *self)
+{
+    enum { COUNT = 40 };
+    static int32_t areas[TEST_RANKS_MAX][2][COUNT * 2 * TEST_RANKS_MAX];
+    coh_team *team;
+    bool odd = self->rank == self->size - 1;
+    if (!CHECK_OK(coh_team_split_strided(coh_team_world(self->world), 0, 1, self->size, &team)))
+        return;
+    CHECK_REFUSED(coh_all_to_all_strided(team, COH_I32, areas[self->rank][0], odd ? 1 : 2,
+                                         areas[self->rank][1], odd ? 2 : 1, COUNT),
+                  COH_MISMATCH, "strides 2 and 1|strides 1 and 2");
+}
+
 #define WRONG(constant, kind, reduces, rooted, in_place) \
     {.name = "wrong_on_one_" #kind,                      \
      .rows = "S42 F17",                                  \
@@ -105,5 +144,8 @@ static void wrong_on_one(test_rank *self)
      .sizes = SIZE(2) | SIZE(3) | SIZE(5),               \
      .limit_s = 40},
 
-const test_case conform_coll_wrong[] = {CALL_KINDS(WRONG)};
+const test_case conform_coll_wrong[] = {
+    CALL_KINDS(WRONG) CASE(refused_then_right, "S42", ON_ALL, FROM_TWO),
+    CASE(strides_differ, "S42", ON_ALL, FROM_TWO),
+};
 CONFORM_COUNT(coll_wrong);
