@@ -156,7 +156,9 @@ static int print_table(const options *chosen, const cohi_loop_result *results)
     cohi_bench_size_text(chosen->loop.bytes, all, sizeof all);
     printf(
         "pipeline: a loop over %s in tiles of %s, %llu deep\n"
-        "ratio: its time / the larger of its copies and its computation alone; 1 is the limit\n"
+        "ratio: its time / the larger of its copies alone, by one thread, and its computation "
+        "alone,\n"
+        "the median of all rounds; who would have to wait for a tile helps to copy it\n"
         "at once: copies and computation on two threads, unrelated: what this machine overlaps\n",
         all, tile, (unsigned long long)chosen->loop.depth);
     cohi_table_print(&table, "  ", stdout);
