@@ -2,6 +2,7 @@
 #include "graph/attributes.h"
 #include "graph/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,19 +37,29 @@ static int input_index(const linker *link, const cohi_value *value, int input)
                            strlen(value->inputs[input]));
 }
 
+/* "c <- b <- a <- c"; where that does not fit, "c <- b <- ... <- c". */
+static void describe_cycle(const linker *link, int first, int depth, char *text, size_t room)
+{
+    const char *again = value_of(link, link->path[first])->name;
+    size_t at = 0, end = strlen("... <- ") + strlen(again) + 1;
+    for (int i = first; i < depth; i++) {
+        const char *name = value_of(link, link->path[i])->name;
+        if (at + strlen(name) + strlen(" <- ") + end > room) {
+            at += (size_t)snprintf(text + at, room - at, "... <- ");
+            break;
+        }
+        at += (size_t)snprintf(text + at, room - at, "%s <- ", name);
+    }
+    snprintf(text + at, room - at, "%s", again);
+}
+
 static coh_status fail_cycle(const linker *link, int depth, int again)
 {
     char text[512];
-    size_t at = 0;
     int first = 0;
     while (link->path[first] != again)
         first++;
-    for (int i = first; i < depth && at + COH_NAME_BYTES + 8 < sizeof text; i++) {
-        const char *name = value_of(link, link->path[i])->name;
-        at += strlen(strcpy(text + at, name));
-        at += strlen(strcpy(text + at, " <- "));
-    }
-    strcpy(text + at, value_of(link, again)->name);
+    describe_cycle(link, first, depth, text, sizeof text);
     const cohi_value *value = value_of(link, again);
     return coh_fail(COH_INVALID_ARGUMENT,
                     "coh_graph_compile: node '%s' (%s): it depends on itself: %s", value->name,

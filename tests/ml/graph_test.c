@@ -189,6 +189,33 @@ static void cycles_are_shown(void **state)
     assert_no_compile("op a relu a\noutput o a\n", COH_INVALID_ARGUMENT, "'a'|a <- a");
 }
 
+/* The path is longer than a sentence: its beginning, and where it comes back to. */
+static void long_cycles_are_cut(void **state)
+{
+    enum { NODES = 8, LENGTH = COH_NAME_BYTES - 1 };
+    char names[NODES][COH_NAME_BYTES], shown[3 * COH_NAME_BYTES];
+    coh_device *device = open_cpu();
+    coh_program *program = NULL;
+    coh_graph *graph;
+    (void)state;
+    assert_ok(coh_graph_create(&graph));
+    for (int i = 0; i < NODES; i++) {
+        memset(names[i], 'a' + i, LENGTH);
+        names[i][LENGTH] = '\0';
+    }
+    for (int i = 0; i < NODES; i++)
+        assert_ok(coh_graph_op(graph, names[i], "relu", names[(i + 1) % NODES], NULL));
+    assert_ok(coh_graph_output(graph, "o", names[0]));
+    assert_fails(coh_graph_compile(graph, device, NULL, &program), COH_INVALID_ARGUMENT,
+                 "depends on itself");
+    snprintf(shown, sizeof shown, ": %s <- %s <- ", names[0], names[1]);
+    assert_says(shown);
+    snprintf(shown, sizeof shown, " <- ... <- %s", names[0]);
+    assert_says(shown);
+    coh_graph_destroy(graph);
+    assert_ok(coh_device_close(device));
+}
+
 static void shapes_of_ops_are_refused(void **state)
 {
     static const struct {
@@ -492,6 +519,7 @@ int main(void)
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(compile_names_the_node),
         cmocka_unit_test(cycles_are_shown),
+        cmocka_unit_test(long_cycles_are_cut),
         cmocka_unit_test(shapes_of_ops_are_refused),
         cmocka_unit_test(runs_go_by_name),
         cmocka_unit_test(runs_allocate_nothing),
