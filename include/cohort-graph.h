@@ -189,7 +189,7 @@ typedef coh_status coh_op_kernel(const coh_op_call *call);
  * For element-wise operations on the cpu, in place of a kernel: computes `count` elements from
  * element `first` on. inputs[i] and output point at element `first`, except that an input of
  * another shape than the output is passed from its beginning. Chains of such operations run as one,
- * a block of elements at a time.
+ * a block of elements at a time; one that asks for scratch memory is in no chain.
  */
 typedef void coh_op_range(const coh_op_call *call, const void *const *inputs, void *output,
                           uint64_t first, uint64_t count);

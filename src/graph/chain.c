@@ -29,10 +29,12 @@ static void count_uses(const coh_program *program, uses *use)
         use->count[program->outputs[i].value]++;
 }
 
-/* By range, with its own bytes; and no state, whose changes it might miss when it runs later. */
+/* By range, with its own bytes; no state, whose changes it might miss when it runs later; and no
+ * scratch memory, since the step's is the block between its members. */
 static bool can_chain(const coh_program *program, const cohi_node *node)
 {
-    if (node->kernel || !node->op->op.range || program->values[node->value].base != node->value)
+    if (node->kernel || !node->op->op.range || program->values[node->value].base != node->value
+        || node->call.scratch_bytes > 0)
         return false;
     for (int i = 0; i < node->call.input_count; i++)
         if (program->values[program->values[node->from[i]].base].kind == COHI_STATE)

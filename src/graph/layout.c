@@ -100,14 +100,14 @@ static coh_status plan_value(coh_plan *plan, cohi_slot_value *value, int in_plac
     return coh_plan_add(plan, &row, &value->node);
 }
 
-/* What a kernel needs while the step runs; by range, a block for what is between the members of a
- * chain, and one for what is streamed out. */
+/* What an operation asks for while the step runs; else, by range, a block for what is between the
+ * members of a chain, and one for what is streamed out. Who asks is neither chained nor streamed. */
 static coh_status plan_scratch(coh_plan *plan, cohi_node *node, const cohi_slot_value *value)
 {
     uint64_t bytes = node->call.scratch_bytes, count = coh_shape_count(&value->shape);
     uint64_t block =
         (count < COHI_CHAIN_ELEMENTS ? count : COHI_CHAIN_ELEMENTS) * COHI_ELEMENT_BYTES_MAX;
-    node->streams = !node->kernel && value->bytes >= COHI_STREAM_BYTES;
+    node->streams = !node->kernel && bytes == 0 && value->bytes >= COHI_STREAM_BYTES;
     if (node->chained >= 0)
         bytes = block;
     if (node->streams)

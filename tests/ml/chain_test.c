@@ -154,12 +154,106 @@ static void shared_values_stay(void **state)
     assert_ok(coh_device_close(device));
 }
 
+/* ---- scratch memory ---- */
+
+enum { SCRATCH = 1 << 20 };
+
+static coh_status shape_mirror(coh_op_call *call)
+{
+    call->output.dtype = call->inputs[0].dtype;
+    call->output.shape = call->inputs[0].shape;
+    call->scratch_bytes = SCRATCH;
+    return COH_OK;
+}
+
+/* The negative of each element, by way of the scratch memory, all of which it writes to. */
+static void range_mirror(const coh_op_call *call, const void *const *inputs, void *output,
+                         uint64_t first, uint64_t count)
+{
+    const float *in = inputs[0];
+    float *out = output, *held = call->scratch;
+    (void)first;
+    if (!held)
+        return;
+    memset(held, 0xff, SCRATCH);
+    for (uint64_t i = 0; i < count; i++) {
+        held[i % 1024] = -in[i];
+        out[i] = held[i % 1024];
+    }
+}
+
+/* Runs the lines, which have the input x and the output o of `count` elements, on -0, -1, -2, ... */
+static void run_mirror(const char *lines, uint64_t count, float *out, coh_program_info *info)
+{
+    coh_op op = COH_OP_INIT;
+    coh_registry *registry;
+    coh_program_options options = COH_PROGRAM_OPTIONS_INIT;
+    coh_program *program = NULL;
+    coh_device *device = open_cpu();
+    coh_graph *graph = parse_graph(lines);
+    float *x = malloc(count * sizeof *x);
+    const coh_binding in = {"x", x, count * sizeof *x}, result = {"o", out, count * sizeof *out};
+    for (uint64_t i = 0; i < count; i++)
+        x[i] = -(float)i;
+    op.name = "mirror";
+    op.shape = shape_mirror;
+    op.range = range_mirror;
+    assert_ok(coh_registry_create(&registry));
+    assert_ok(coh_registry_add(registry, &op));
+    options.registry = registry;
+    assert_ok(coh_graph_compile(graph, device, &options, &program));
+    assert_ok(coh_program_run(program, &in, 1, &result, 1));
+    assert_ok(coh_program_query(program, info));
+    assert_ok(coh_program_destroy(program));
+    coh_registry_destroy(registry);
+    coh_graph_destroy(graph);
+    free(x);
+    assert_ok(coh_device_close(device));
+}
+
+/* Inside and at the end of what would be a chain it gets what it asked for. */
+static void scratch_keeps_out_of_chains(void **state)
+{
+    enum { ELEMENTS = 5000 };
+    static float out[ELEMENTS];
+    coh_program_info info = {.size = sizeof info};
+    (void)state;
+    run_mirror("input x f32 5000\nop s scale x by=1\nop m mirror s\nop r relu m\nop t relu r\n"
+               "output o t\n",
+               ELEMENTS, out, &info);
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(out[i] == (float)i);
+    assert_int_equal(info.steps, 3);
+    assert_true(info.arena >= SCRATCH);
+    run_mirror("input x f32 5000\nop s scale x by=2\nop m mirror s\noutput o m\n", ELEMENTS, out,
+               &info);
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(out[i] == 2 * (float)i);
+    assert_true(info.arena >= SCRATCH);
+}
+
+/* A value so large that it would be written past the caches. */
+static void scratch_is_whole_for_large_values(void **state)
+{
+    enum { ELEMENTS = 8 << 20 };
+    float *out = malloc(ELEMENTS * sizeof *out);
+    coh_program_info info = {.size = sizeof info};
+    (void)state;
+    run_mirror("input x f32 8388608\nop m mirror x\noutput o m\n", ELEMENTS, out, &info);
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(out[i] == (float)i);
+    assert_true(info.arena >= 2 * ELEMENTS * sizeof *out + SCRATCH);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_give_the_same_bits),
         cmocka_unit_test(a_chain_is_one_step),
         cmocka_unit_test(shared_values_stay),
+        cmocka_unit_test(scratch_keeps_out_of_chains),
+        cmocka_unit_test(scratch_is_whole_for_large_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
