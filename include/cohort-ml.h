@@ -355,8 +355,8 @@ typedef struct coh_event coh_event;
 
 COH_API coh_status coh_event_create(coh_device *device, coh_event **event);
 
-/* Waits for a recording that is under way; no stream may still have to wait for it. NULL does
- * nothing. */
+/* Waits for all recordings that are under way, on whatever stream; no stream may still have to wait
+ * for the event. COH_BUSY where one was enqueued and not submitted. NULL does nothing. */
 COH_API coh_status coh_event_destroy(coh_event *event);
 
 /* Enqueues: the event happens when the stream gets here. */

@@ -155,6 +155,7 @@ coh_status coh_stream_record(coh_stream *stream, coh_event *event)
     if (status != COH_OK) {
         cohi_failure failure;
         cohi_failure_keep(&failure, status);
+        cohi_event_submitted(event, operation.as.event.number);
         cohi_operation_skip(&operation, &failure);
     }
     return status;

@@ -13,9 +13,11 @@ struct coh_event {
     unsigned forks; /* when it was made */
     pthread_mutex_t lock;
     pthread_cond_t reached;
-    uint64_t enqueued;
+    uint64_t enqueued; /* the number of the last recording; likewise the next two */
     uint64_t submitted;
     atomic_uint_least64_t happened; /* written under the lock */
+    uint64_t unsubmitted;           /* recordings on whatever stream that were not submitted yet */
+    uint64_t under_way;             /* those that were, and have not happened */
     cohi_failure failure;           /* of the last that happened */
 };
 
@@ -47,6 +49,8 @@ coh_status coh_event_create(coh_device *device, coh_event **event)
     return COH_OK;
 }
 
+/* Recordings are counted, since one on a stream may still refer to the event when a later one on
+ * another stream has happened. */
 coh_status coh_event_destroy(coh_event *event)
 {
     if (!event)
@@ -55,8 +59,8 @@ coh_status coh_event_destroy(coh_event *event)
     if (status != COH_OK)
         return status;
     pthread_mutex_lock(&event->lock);
-    bool submitted = event->enqueued == event->submitted;
-    while (submitted && atomic_load(&event->happened) < event->submitted)
+    bool submitted = event->unsubmitted == 0;
+    while (submitted && event->under_way > 0)
         pthread_cond_wait(&event->reached, &event->lock);
     pthread_mutex_unlock(&event->lock);
     if (!submitted)
@@ -82,6 +86,7 @@ uint64_t cohi_event_enqueued(coh_event *event)
 {
     pthread_mutex_lock(&event->lock);
     uint64_t number = ++event->enqueued;
+    event->unsubmitted++;
     pthread_mutex_unlock(&event->lock);
     return number;
 }
@@ -91,14 +96,15 @@ void cohi_event_submitted(coh_event *event, uint64_t number)
     pthread_mutex_lock(&event->lock);
     if (number > event->submitted)
         event->submitted = number;
+    event->unsubmitted--;
+    event->under_way++;
     pthread_mutex_unlock(&event->lock);
 }
 
 void cohi_event_happened(coh_event *event, uint64_t number, const cohi_failure *failure)
 {
     pthread_mutex_lock(&event->lock);
-    if (number > event->submitted)
-        event->submitted = number;
+    event->under_way--;
     if (number > atomic_load(&event->happened)) {
         if (failure)
             event->failure = *failure;

@@ -21,10 +21,11 @@ void cohi_failure_keep(cohi_failure *failure, coh_status status);
 /* COH_OK for an event that this process can use. */
 coh_status cohi_event_check(const char *call, const coh_event *event);
 
-/* A recording was enqueued: its number. */
+/* A recording is about to be enqueued: its number. The two calls that follow are made once for it,
+ * in this order, also where it fails or its stream ends before it: the event counts on them. */
 uint64_t cohi_event_enqueued(coh_event *event);
 
-/* It was submitted, so it is sure to come. */
+/* It was submitted, so it is sure to come; or it is sure not to. */
 void cohi_event_submitted(coh_event *event, uint64_t number);
 
 /* It was reached, or (failure is not NULL) will never be. */

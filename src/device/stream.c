@@ -175,12 +175,23 @@ coh_status coh_stream_create(coh_device *device, const coh_stream_options *optio
     return COH_OK;
 }
 
+/* From here on the recordings are sure to come, or to be skipped. */
+static void tell_events(const coh_stream *stream)
+{
+    for (uint64_t i = atomic_load(&stream->submitted); i < stream->enqueued; i++) {
+        const cohi_operation *operation = &stream->ring[i & (stream->room - 1)];
+        if (operation->kind == COHI_OPERATION_RECORD)
+            cohi_event_submitted(operation->as.event.event, operation->as.event.number);
+    }
+}
+
 /* What was enqueued and not submitted will not run. */
 static void forget_enqueued(coh_stream *stream)
 {
     cohi_failure never = {.status = COH_INVALID_ARGUMENT};
     snprintf(never.sentence, sizeof never.sentence,
              "stream '%s' was destroyed before the event's recording was submitted", stream->name);
+    tell_events(stream);
     for (uint64_t i = atomic_load(&stream->submitted); i < stream->enqueued; i++)
         cohi_operation_skip(&stream->ring[i & (stream->room - 1)], &never);
 }
@@ -235,16 +246,6 @@ coh_status cohi_stream_enqueue(const char *call, coh_stream *stream,
         return COH_OK;
     return cohi_fail_errno(ENOMEM, "%s: stream '%s' has %llu operations, and cannot grow", call,
                            stream->name, (unsigned long long)stream->room);
-}
-
-/* From here on the recordings are sure to come. */
-static void tell_events(const coh_stream *stream)
-{
-    for (uint64_t i = atomic_load(&stream->submitted); i < stream->enqueued; i++) {
-        const cohi_operation *operation = &stream->ring[i & (stream->room - 1)];
-        if (operation->kind == COHI_OPERATION_RECORD)
-            cohi_event_submitted(operation->as.event.event, operation->as.event.number);
-    }
 }
 
 coh_status coh_stream_submit(coh_stream *stream)

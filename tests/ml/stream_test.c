@@ -218,6 +218,43 @@ static void a_stream_waits_for_another(void **state)
     assert_ok(coh_device_close(device));
 }
 
+/* A later recording on another stream has happened; the older one still refers to the event. */
+static void an_event_waits_for_all_its_recordings(void **state)
+{
+    journal log = {.count = 0};
+    entry slow = {&log, 1, COH_OK, 0, 20000};
+    coh_event *event;
+    coh_device *device = open_cpu();
+    coh_stream *first = make_stream(device, "first", 0), *second = make_stream(device, "second", 0);
+    (void)state;
+    assert_ok(coh_event_create(device, &event));
+    assert_ok(coh_stream_record(first, event));
+    assert_ok(coh_stream_record(second, event));
+    assert_ok(coh_stream_submit_wait(second));
+    assert_fails(coh_event_destroy(event), COH_BUSY, "not submitted");
+    assert_ok(coh_stream_submit_wait(first));
+    assert_ok(coh_event_destroy(event));
+
+    assert_ok(coh_event_create(device, &event));
+    assert_ok(coh_stream_host(first, "slow", write_entry, &slow));
+    assert_ok(coh_stream_record(first, event));
+    assert_ok(coh_stream_submit(first));
+    assert_ok(coh_stream_record(second, event));
+    assert_ok(coh_stream_submit_wait(second));
+    assert_ok(coh_event_destroy(event));
+    assert_int_equal(log.count, 1);
+
+    assert_ok(coh_event_create(device, &event));
+    assert_ok(coh_stream_record(first, event));
+    assert_ok(coh_stream_record(second, event));
+    assert_ok(coh_stream_submit_wait(second));
+    assert_ok(coh_stream_destroy(first));
+    assert_ok(coh_event_wait(event));
+    assert_ok(coh_event_destroy(event));
+    assert_ok(coh_stream_destroy(second));
+    assert_ok(coh_device_close(device));
+}
+
 static void a_failure_travels_with_the_event(void **state)
 {
     journal log = {.count = 0};
@@ -434,6 +471,7 @@ int main(void)
         cmocka_unit_test(copies),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(a_stream_waits_for_another),
+        cmocka_unit_test(an_event_waits_for_all_its_recordings),
         cmocka_unit_test(a_failure_travels_with_the_event),
         cmocka_unit_test(streams_take_turns),
         cmocka_unit_test(a_child_is_refused),
