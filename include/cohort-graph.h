@@ -390,6 +390,10 @@ COH_API coh_status coh_partition(const double *costs, int count, int stages, int
  */
 typedef struct coh_relay coh_relay;
 
+/* A relay's messages have tags of its team from this one to COH_TAG_MAX, each run the next, so that
+ * no run takes what a failed one left. Relays of one team share them: one may run at a time. */
+#define COH_RELAY_TAG 0x3e000000
+
 /* `bytes` is the most that one micro-batch passes on. Not collective. The team must outlive it. */
 COH_API coh_status coh_relay_create(coh_team *team, uint64_t bytes, coh_relay **relay);
 
@@ -398,13 +402,18 @@ COH_API void coh_relay_destroy(coh_relay *relay);
 
 /*
  * One stage's work on micro-batch `index`: `in` is what the stage before passed on (NULL for the
- * first), `out` is what is passed on (NULL for the last). Any status but COH_OK ends the run here;
- * the others learn of it when they next need this rank.
+ * first), `out` is what is passed on (NULL for the last). Any status but COH_OK ends the computing
+ * here and at the stages behind.
  */
 typedef coh_status coh_relay_stage(void *arg, int index, const void *in, void *out);
 
-/* Runs `count` micro-batches of `bytes` through all stages, this rank's by `stage`. Collective over
- * the team. */
+/*
+ * Runs `count` micro-batches of `bytes` through all stages, this rank's by `stage`. Collective over
+ * the team. A failure is told with the sentence of its stage; at the stages behind with the same
+ * status, and the stage, its rank and the micro-batch. Those before it are not told. The relay can
+ * be run again after that, by all members. A call that is refused is not a run: with bad arguments,
+ * or COH_BUSY while a message of a failed run is under way, as it may be in a driven world.
+ */
 COH_API coh_status coh_relay_run(coh_relay *relay, int count, uint64_t bytes,
                                  coh_relay_stage *stage, void *arg);
 

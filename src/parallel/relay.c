@@ -1,40 +1,53 @@
 /*
  * The relay: receive the next micro-batch and send the last one while this one is computed.
  *
- * Buffers are used in turn, so micro-batch i lies in buffer i mod 2 on both sides. A stage that
- * fails still takes what it is sent and passes on empty messages, so that nobody waits for it.
+ * Buffers are used in turn, so micro-batch i lies in buffer i mod 2 on both sides. A trailer goes
+ * behind it. A stage that fails still takes what it is sent, and passes on the trailer alone, which
+ * says who failed; so nobody waits for it, and the length of a message says what it is.
  */
 #include "base/clock.h"
 
 #include <cohort-graph.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { BUFFERS = 2, TAG = 0x3e1a };
+enum { BUFFERS = 2, TAGS = COH_TAG_MAX - COH_RELAY_TAG + 1 };
+
+/* Where a run failed first: a member of the team, at a micro-batch. */
+typedef struct trailer {
+    int32_t stage;
+    int32_t index;
+    int32_t status; /* COH_OK: nowhere */
+} trailer;
 
 struct coh_relay {
     coh_team *team;
     uint64_t bytes;
     char *in[BUFFERS], *out[BUFFERS];
     coh_request *receives[BUFFERS], *sends[BUFFERS];
+    unsigned runs; /* so far: each has a tag of its own, so that none takes what another left */
     uint64_t waited_ns;
 };
 
 /* One run. */
 typedef struct lap {
     coh_relay *relay;
-    int before, after; /* members, or -1 */
+    int own, before, after; /* members; the others may be -1 */
+    int tag;
     int count;
     uint64_t bytes;
     coh_relay_stage *stage;
     void *arg;
-    coh_status status; /* the first failure */
+    trailer failure; /* the first that this stage had or was told of */
+    char sentence[1024];
 } lap;
 
 static bool make_buffers(char *buffers[BUFFERS], uint64_t bytes)
 {
     enum { ALIGNMENT = 64 };
-    uint64_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    uint64_t rounded = (bytes + sizeof(trailer) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     bool all = true;
     for (int i = 0; i < BUFFERS; i++) {
         buffers[i] = aligned_alloc(ALIGNMENT, rounded);
@@ -60,13 +73,25 @@ coh_status coh_relay_create(coh_team *team, uint64_t bytes, coh_relay **relay)
     return COH_OK;
 }
 
+/* A wait that is refused leaves its request alive; the buffer is the message's until that ends. */
+static bool is_under_way(coh_request **request)
+{
+    int done;
+    if (*request)
+        coh_request_test(request, &done, NULL);
+    return *request != NULL;
+}
+
+/* What a message may still be written to, or read from, is not freed: nobody could tell when. */
 void coh_relay_destroy(coh_relay *relay)
 {
     if (!relay)
         return;
     for (int i = 0; i < BUFFERS; i++) {
-        free(relay->in[i]);
-        free(relay->out[i]);
+        if (!is_under_way(&relay->receives[i]))
+            free(relay->in[i]);
+        if (!is_under_way(&relay->sends[i]))
+            free(relay->out[i]);
     }
     free(relay);
 }
@@ -76,67 +101,107 @@ uint64_t coh_relay_waited(const coh_relay *relay)
     return relay ? relay->waited_ns : 0;
 }
 
-static void note(lap *run, coh_status status)
+/* ---- failures ---- */
+
+/* A failure of this stage: the calling thread's last error. */
+static void note(lap *run, int index, coh_status status)
 {
-    if (run->status == COH_OK)
-        run->status = status;
+    if (status == COH_OK || run->failure.status != COH_OK)
+        return;
+    const char *why = coh_last_error();
+    run->failure = (trailer){run->own, index, status};
+    snprintf(run->sentence, sizeof run->sentence, "%s", *why ? why : coh_status_text(status));
 }
+
+/* A failure of a stage before. */
+static void learn(lap *run, const trailer *told)
+{
+    if (run->failure.status != COH_OK)
+        return;
+    run->failure = *told;
+    snprintf(run->sentence, sizeof run->sentence,
+             "coh_relay_run: stage %d, rank %d, failed at micro-batch %d: %s", told->stage,
+             coh_team_rank(run->relay->team, told->stage), told->index,
+             coh_status_text((coh_status)told->status));
+}
+
+/* ---- messages ---- */
 
 static void start_receive(lap *run, int index)
 {
     coh_relay *relay = run->relay;
-    if (run->before < 0 || index >= run->count)
+    coh_request **request = &relay->receives[index % BUFFERS];
+    if (run->before < 0 || index >= run->count || *request)
         return;
-    note(run, coh_receive_start(relay->team, run->before, TAG, relay->in[index % BUFFERS],
-                                run->bytes, &relay->receives[index % BUFFERS]));
+    note(run, index,
+         coh_receive_start(relay->team, run->before, run->tag, relay->in[index % BUFFERS],
+                           relay->bytes + sizeof(trailer), request));
 }
 
-/* An empty message is the failure of a stage before. */
+/* What came is the micro-batch with a trailer, or a trailer that tells of a failure. */
+static void judge(lap *run, int index, size_t bytes)
+{
+    trailer told;
+    if (bytes == run->bytes + sizeof told)
+        return;
+    memcpy(&told, run->relay->in[index % BUFFERS], sizeof told);
+    if (bytes == sizeof told && told.status != COH_OK)
+        learn(run, &told);
+    else
+        note(run, index,
+             coh_fail(COH_LENGTH_MISMATCH,
+                      "coh_relay_run: micro-batch %d comes in a message of %zu bytes, not %llu",
+                      index, bytes, (unsigned long long)(run->bytes + sizeof told)));
+}
+
 static void finish_receive(lap *run, int index)
 {
     coh_request **request = &run->relay->receives[index % BUFFERS];
-    coh_message got = {0, 0, run->bytes};
+    coh_message got;
     if (!*request)
         return;
-    note(run, coh_request_wait(request, &got));
-    if (run->status == COH_OK && got.bytes != run->bytes)
-        note(run, got.bytes == 0 ? coh_fail(COH_PEER_LOST,
-                                            "coh_relay_run: micro-batch %d failed at a stage "
-                                            "before",
-                                            index)
-                                 : coh_fail(COH_LENGTH_MISMATCH,
-                                            "coh_relay_run: micro-batch %d has %zu bytes, not %llu",
-                                            index, got.bytes, (unsigned long long)run->bytes));
+    coh_status status = coh_request_wait(request, &got);
+    if (status == COH_OK)
+        judge(run, index, got.bytes);
+    else
+        note(run, index, status);
 }
 
 static void finish_send(lap *run, int index)
 {
     coh_request **request = index < 0 ? NULL : &run->relay->sends[index % BUFFERS];
     if (request && *request)
-        note(run, coh_request_wait(request, NULL));
+        note(run, index, coh_request_wait(request, NULL));
 }
 
 static void start_send(lap *run, int index)
 {
     coh_relay *relay = run->relay;
-    if (run->after < 0)
+    char *out = relay->out[index % BUFFERS];
+    coh_request **request = &relay->sends[index % BUFFERS];
+    if (run->after < 0 || *request)
         return;
-    coh_status status =
-        coh_send_start(relay->team, run->after, TAG, relay->out[index % BUFFERS],
-                       run->status == COH_OK ? run->bytes : 0, &relay->sends[index % BUFFERS]);
-    note(run, status);
+    uint64_t bytes = run->failure.status == COH_OK ? run->bytes : 0;
+    memcpy(out + bytes, &run->failure, sizeof run->failure);
+    note(run, index,
+         coh_send_start(relay->team, run->after, run->tag, out, bytes + sizeof run->failure,
+                        request));
 }
+
+/* ---- runs ---- */
 
 static void compute(lap *run, int index)
 {
     coh_relay *relay = run->relay;
-    if (run->status == COH_OK)
-        note(run, run->stage(run->arg, index, run->before < 0 ? NULL : relay->in[index % BUFFERS],
-                             run->after < 0 ? NULL : relay->out[index % BUFFERS]));
+    if (run->failure.status != COH_OK)
+        return;
+    coh_fail(COH_OK, "%s", ""); /* a stage that gives no reason is not told with an older one */
+    note(run, index,
+         run->stage(run->arg, index, run->before < 0 ? NULL : relay->in[index % BUFFERS],
+                    run->after < 0 ? NULL : relay->out[index % BUFFERS]));
 }
 
-static coh_status check_run(const coh_relay *relay, int count, uint64_t bytes,
-                            coh_relay_stage *stage)
+static coh_status check_run(coh_relay *relay, int count, uint64_t bytes, coh_relay_stage *stage)
 {
     if (!relay || !stage || count < 0 || bytes == 0)
         return coh_fail(COH_INVALID_ARGUMENT,
@@ -146,7 +211,26 @@ static coh_status check_run(const coh_relay *relay, int count, uint64_t bytes,
         return coh_fail(COH_LENGTH_MISMATCH,
                         "coh_relay_run: %llu bytes are more than the %llu that it was made for",
                         (unsigned long long)bytes, (unsigned long long)relay->bytes);
+    for (int i = 0; i < BUFFERS; i++)
+        if (is_under_way(&relay->receives[i]) || is_under_way(&relay->sends[i]))
+            return coh_fail(COH_BUSY,
+                            "coh_relay_run: a message of a run that failed is still under way");
     return COH_OK;
+}
+
+/* The next tag: all members count alike. */
+static lap begin(coh_relay *relay, int count, uint64_t bytes, coh_relay_stage *stage, void *arg)
+{
+    int own = coh_team_index(relay->team), last = coh_team_size(relay->team) - 1;
+    return (lap){.relay = relay,
+                 .own = own,
+                 .before = own - 1,
+                 .after = own < last ? own + 1 : -1,
+                 .tag = COH_RELAY_TAG + (int)(relay->runs++ % TAGS),
+                 .count = count,
+                 .bytes = bytes,
+                 .stage = stage,
+                 .arg = arg};
 }
 
 coh_status coh_relay_run(coh_relay *relay, int count, uint64_t bytes, coh_relay_stage *stage,
@@ -155,8 +239,7 @@ coh_status coh_relay_run(coh_relay *relay, int count, uint64_t bytes, coh_relay_
     coh_status status = check_run(relay, count, bytes, stage);
     if (status != COH_OK)
         return status;
-    int index = coh_team_index(relay->team), last = coh_team_size(relay->team) - 1;
-    lap run = {relay, index - 1, index < last ? index + 1 : -1, count, bytes, stage, arg, COH_OK};
+    lap run = begin(relay, count, bytes, stage, arg);
     start_receive(&run, 0);
     for (int i = 0; i < count; i++) {
         uint64_t begun = cohi_now_ns();
@@ -171,5 +254,7 @@ coh_status coh_relay_run(coh_relay *relay, int count, uint64_t bytes, coh_relay_
     finish_send(&run, count - 2);
     finish_send(&run, count - 1);
     relay->waited_ns += cohi_now_ns() - begun;
-    return run.status;
+    return run.failure.status == COH_OK
+               ? COH_OK
+               : coh_fail((coh_status)run.failure.status, "%s", run.sentence);
 }

@@ -391,7 +391,8 @@ static void partitions_are_the_best(void **state)
 /* ---- relay ---- */
 
 typedef struct lap {
-    coh_world *world;
+    const coh_team *team;
+    int floats; /* of a micro-batch */
     int next;
     int fails_at;
     int results;
@@ -409,38 +410,36 @@ static coh_status stage(void *arg, int index, const void *in, void *out)
         return coh_fail(COH_INVALID_ARGUMENT, "micro-batch %d out of order", index);
     if (index == self->fails_at)
         return coh_fail(COH_UNSUPPORTED, "stage fails at %d", index);
-    for (int i = 0; i < RELAYED; i++) {
+    for (int i = 0; i < self->floats; i++) {
         last = from ? from[i] + 1 : 10 * (float)index;
         if (to)
             to[i] = last;
-        if (from && last != 10 * (float)index + (float)coh_rank(self->world))
+        if (from && last != 10 * (float)index + (float)coh_team_index(self->team))
             return coh_fail(COH_INVALID_ARGUMENT, "element %d is %g", i, (double)last);
     }
     self->results++;
     return COH_OK;
 }
 
+static coh_status run_lap(coh_relay *relay, lap *self, int count)
+{
+    self->next = self->results = 0;
+    return coh_relay_run(relay, count, (uint64_t)self->floats * sizeof(float), stage, self);
+}
+
 static const char *relay_body(coh_world *world, coh_device *device)
 {
     coh_relay *relay;
-    coh_team *team = coh_team_world(world);
+    lap self = {coh_team_world(world), RELAYED, 0, -1, 0};
     (void)device;
-    EXPECT_OK(coh_relay_create(team, RELAYED * sizeof(float), &relay));
+    EXPECT_OK(coh_relay_create(coh_team_world(world), RELAYED * sizeof(float), &relay));
     for (int count = 0; count < 7; count++) {
-        lap self = {world, 0, -1, 0};
-        EXPECT_OK(coh_relay_run(relay, count, RELAYED * sizeof(float), stage, &self));
+        EXPECT_OK(run_lap(relay, &self, count));
         EXPECT(self.results == count);
     }
-    lap self = {world, 0, -1, 0};
     EXPECT(coh_relay_run(relay, 1, RELAYED * sizeof(float) + 1, stage, &self)
            == COH_LENGTH_MISMATCH);
-    /* The first stage fails at its third micro-batch: those behind learn of it, nobody hangs. */
-    self.fails_at = coh_rank(world) == 0 ? 2 : -1;
-    coh_status status = coh_relay_run(relay, 5, RELAYED * sizeof(float), stage, &self);
-    EXPECT(status == (coh_rank(world) == 0 ? COH_UNSUPPORTED : COH_PEER_LOST));
-    EXPECT(self.results == 2);
-    self = (lap){world, 0, -1, 0};
-    EXPECT_OK(coh_relay_run(relay, 3, RELAYED * sizeof(float), stage, &self));
+    EXPECT_OK(run_lap(relay, &self, 3));
     coh_relay_destroy(relay);
     return NULL;
 }
@@ -450,6 +449,94 @@ static void relays_pass_on(void **state)
     (void)state;
     for (int ranks = 1; ranks <= 4; ranks++)
         run_ranks(ranks, relay_body);
+}
+
+/* The team is the world backwards. A stage fails at its third micro-batch: those behind learn of it
+ * by name, those before do not, nobody hangs, and the relay works on. */
+static const char *failing_body(coh_world *world, coh_device *device)
+{
+    int size = coh_size(world);
+    char named[96];
+    coh_relay *relay;
+    coh_team *team;
+    (void)device;
+    EXPECT_OK(coh_team_split_strided(coh_team_world(world), size - 1, -1, size, &team));
+    EXPECT_OK(coh_relay_create(team, RELAYED * sizeof(float), &relay));
+    for (int failing = 0; failing < size; failing++) {
+        int own = coh_team_index(team);
+        lap self = {team, RELAYED, 0, own == failing ? 2 : -1, 0};
+        coh_status status = run_lap(relay, &self, 5);
+        EXPECT(status == (own < failing ? COH_OK : COH_UNSUPPORTED));
+        EXPECT(self.results == (own < failing ? 5 : 2));
+        snprintf(named, sizeof named, "stage %d, rank %d, failed at micro-batch 2", failing,
+                 size - 1 - failing);
+        EXPECT(own < failing || strstr(coh_last_error(), own > failing ? named : "fails at 2"));
+        self.fails_at = -1;
+        EXPECT_OK(run_lap(relay, &self, 3));
+    }
+    coh_relay_destroy(relay);
+    EXPECT_OK(coh_team_destroy(team));
+    return NULL;
+}
+
+static void a_failing_stage_is_named(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks++)
+        run_ranks(ranks, failing_body);
+}
+
+/* The ranks disagree about the count, so that a message is left over; or about the length. */
+static const char *leftover_body(coh_world *world, coh_device *device)
+{
+    coh_relay *relay;
+    lap self = {coh_team_world(world), 100, 0, -1, 0};
+    (void)device;
+    EXPECT_OK(coh_relay_create(coh_team_world(world), RELAYED * sizeof(float), &relay));
+    EXPECT_OK(run_lap(relay, &self, coh_rank(world) == 0 ? 3 : 2));
+    EXPECT_OK(run_lap(relay, &self, 2));
+    EXPECT(self.results == 2);
+    self.floats = coh_rank(world) == 0 ? RELAYED : 100;
+    EXPECT(run_lap(relay, &self, 2) == (coh_rank(world) == 0 ? COH_OK : COH_LENGTH_MISMATCH));
+    EXPECT(coh_rank(world) == 0 || strstr(coh_last_error(), "micro-batch 0"));
+    self.floats = 100;
+    EXPECT_OK(run_lap(relay, &self, 2));
+    coh_relay_destroy(relay);
+    return NULL;
+}
+
+static void a_run_takes_only_its_own_messages(void **state)
+{
+    (void)state;
+    run_ranks(2, leftover_body);
+}
+
+/* One thread drives both ranks, so a receive cannot be waited for, and stays under way. */
+static void a_message_under_way_keeps_its_buffer(void **state)
+{
+    coh_options options = COH_OPTIONS_INIT;
+    coh_world *worlds[2];
+    coh_relay *relays[2];
+    lap laps[2];
+    (void)state;
+    options.driven = 1;
+    assert_ok(coh_init_threads(2, &options, worlds));
+    for (int i = 0; i < 2; i++) {
+        laps[i] = (lap){coh_team_world(worlds[i]), 100, 0, -1, 0};
+        assert_ok(coh_relay_create(coh_team_world(worlds[i]), 400, &relays[i]));
+    }
+    assert_fails(run_lap(relays[1], &laps[1], 1), COH_UNSUPPORTED, "driven");
+    assert_fails(run_lap(relays[1], &laps[1], 1), COH_BUSY, "under way");
+    assert_ok(run_lap(relays[0], &laps[0], 1));
+    assert_ok(run_lap(relays[0], &laps[0], 1));
+    assert_ok(run_lap(relays[1], &laps[1], 1)); /* the second one's: the first was given up */
+    assert_int_equal(laps[1].results, 1);
+    assert_fails(run_lap(relays[1], &laps[1], 1), COH_UNSUPPORTED, "driven");
+    assert_ok(run_lap(relays[0], &laps[0], 1)); /* so that it can be freed */
+    for (int i = 0; i < 2; i++) {
+        coh_relay_destroy(relays[i]);
+        assert_ok(coh_finalize(worlds[i]));
+    }
 }
 
 int main(void)
@@ -463,6 +550,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_divided_is_named),
         cmocka_unit_test(partitions_are_the_best),
         cmocka_unit_test(relays_pass_on),
+        cmocka_unit_test(a_failing_stage_is_named),
+        cmocka_unit_test(a_run_takes_only_its_own_messages),
+        cmocka_unit_test(a_message_under_way_keeps_its_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
