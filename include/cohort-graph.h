@@ -65,7 +65,8 @@ COH_API coh_status coh_graph_state(coh_graph *graph, const char *name, coh_dtype
 COH_API coh_status coh_graph_op(coh_graph *graph, const char *name, const char *op,
                                 const char *inputs, const char *attributes);
 
-/* Makes value `value` an output of the name `name` (outputs have names of their own). */
+/* Makes value `value` an output of the name `name` (outputs have names of their own). A parameter,
+ * or bytes of one, can be an output on the cpu. */
 COH_API coh_status coh_graph_output(coh_graph *graph, const char *name, const char *value);
 
 /* ---- 2. Text --------------------------------------------------------------------------- */

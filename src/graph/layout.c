@@ -59,6 +59,20 @@ static void find_places(coh_program *program)
     }
 }
 
+/* A parameter is wherever the caller has it, which only the cpu is sure to be able to copy from. */
+static coh_status check_outputs(coh_program *program)
+{
+    for (int i = 0; i < program->output_count && program->kind != COH_DEVICE_CPU; i++) {
+        const cohi_slot_value *base = base_of(program, program->outputs[i].value);
+        if (base->place == COHI_PLACE_BOUND)
+            return coh_fail(COH_UNSUPPORTED,
+                            "coh_graph_compile: output '%s' is bytes of the parameter '%s', which "
+                            "the caller has",
+                            program->outputs[i].name, base->name);
+    }
+    return COH_OK;
+}
+
 /* ---- the plan ---- */
 
 /* Whether another input of the step lies in the same bytes under another shape. */
@@ -279,8 +293,10 @@ coh_status cohi_program_lay_out(coh_program *program, const coh_graph *graph,
     if (status == COH_OK) {
         find_lives(program);
         find_places(program);
-        status = make_constants(program, graph);
+        status = check_outputs(program);
     }
+    if (status == COH_OK)
+        status = make_constants(program, graph);
     if (status == COH_OK)
         status = open_states(program, options->prefix);
     return make_arena(program, status);

@@ -293,6 +293,28 @@ static void runs_go_by_name(void **state)
     assert_ok(coh_device_close(device));
 }
 
+static void parameters_can_be_outputs(void **state)
+{
+    coh_device *device = open_cpu();
+    coh_program *program = compile_lines(device,
+                                         "input a f32 2\nparameter w f32 2,2\nop r relu a\n"
+                                         "op v slice w begin=1 end=2\noutput o r\n"
+                                         "output whole w\noutput part v\n",
+                                         0);
+    float a[2] = {-1, 2}, w[4] = {1, 2, 3, 4}, o[2], whole[4], part[2];
+    const coh_binding in = {"a", a, sizeof a};
+    const coh_binding out[] = {
+        {"o", o, sizeof o}, {"whole", whole, sizeof whole}, {"part", part, sizeof part}};
+    (void)state;
+    assert_ok(coh_program_bind(program, "w", w, sizeof w));
+    assert_ok(coh_program_run(program, &in, 1, out, 3));
+    assert_true(o[0] == 0 && o[1] == 2);
+    assert_memory_equal(whole, w, sizeof w);
+    assert_memory_equal(part, w + 2, sizeof part);
+    assert_ok(coh_program_destroy(program));
+    assert_ok(coh_device_close(device));
+}
+
 static void runs_allocate_nothing(void **state)
 {
     coh_device *device = open_cpu();
@@ -522,6 +544,7 @@ int main(void)
         cmocka_unit_test(long_cycles_are_cut),
         cmocka_unit_test(shapes_of_ops_are_refused),
         cmocka_unit_test(runs_go_by_name),
+        cmocka_unit_test(parameters_can_be_outputs),
         cmocka_unit_test(runs_allocate_nothing),
         cmocka_unit_test(a_failing_kernel_leaves_all_usable),
         cmocka_unit_test(states_outlive_programs),
