@@ -12,7 +12,7 @@
  *   6. Relays       layers split over ranks, hidden states passed from one to the next
  *
  * The conventions are those of cohort.h and cohort-ml.h. Everything in a graph goes by name. A name
- * is 1 to COH_NAME_BYTES - 1 letters, digits and characters of "._/:-".
+ * is 1 to COH_NAME_BYTES - 1 letters, digits and characters of "._/:-", but not "-" alone.
  */
 #ifndef COHORT_GRAPH_H
 #define COHORT_GRAPH_H

@@ -107,7 +107,8 @@ static coh_status check_name(const cohi_names *taken, const char *call, const ch
     size_t length = name ? strlen(name) : 0;
     if (!cohi_name_valid(name, length))
         return coh_fail(COH_INVALID_ARGUMENT,
-                        "%s: '%.128s' is not a name: it takes 1 to %d letters, digits and ._/:-",
+                        "%s: '%.128s' is not a name: it takes 1 to %d letters, digits and ._/:-, "
+                        "and not a lone -",
                         call, name ? name : "", COH_NAME_BYTES - 1);
     if (cohi_names_find(taken, name, length) >= 0)
         return coh_fail(COH_INVALID_ARGUMENT, "%s: the name '%s' is taken", call, name);

@@ -69,9 +69,10 @@ void cohi_names_free(cohi_names *names)
     *names = (cohi_names){NULL, 0, 0};
 }
 
+/* In the text of a graph a lone "-" is no inputs at all. */
 int cohi_name_valid(const char *text, size_t length)
 {
-    if (length == 0 || length >= COH_NAME_BYTES)
+    if (length == 0 || length >= COH_NAME_BYTES || (length == 1 && *text == '-'))
         return 0;
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)text[i]) && !memchr("._/:-", text[i], 5))

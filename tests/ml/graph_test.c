@@ -45,6 +45,10 @@ static void names_are_checked(void **state)
                  "taken");
     assert_fails(coh_graph_op(graph, "y", "no op", "x", NULL), COH_INVALID_ARGUMENT, "'no op'");
     assert_fails(coh_graph_op(graph, "y", "add", "x ?", NULL), COH_INVALID_ARGUMENT, "'?'");
+    assert_fails(coh_graph_input(graph, "-", COH_F32, SHAPE(1)), COH_INVALID_ARGUMENT, "lone -");
+    assert_fails(coh_graph_op(graph, "y", "relu", "-", NULL), COH_INVALID_ARGUMENT, "'-'");
+    assert_fails(coh_graph_output(graph, "-", "y"), COH_INVALID_ARGUMENT, "lone -");
+    assert_ok(coh_graph_input(graph, "--", COH_F32, SHAPE(1)));
     assert_fails(coh_graph_op(graph, "y", "add", "x x", "by"), COH_INVALID_ARGUMENT, "name=value");
     coh_graph_destroy(graph);
 }
