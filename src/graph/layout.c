@@ -114,8 +114,8 @@ static coh_status plan_value(coh_plan *plan, cohi_slot_value *value, int in_plac
     return coh_plan_add(plan, &row, &value->node);
 }
 
-/* What an operation asks for while the step runs; else, by range, a block for what is between the
- * members of a chain, and one for what is streamed out. Who asks is neither chained nor streamed. */
+/* What an operation asks for while the step runs: it is neither chained nor streamed then. Else, by
+ * range, a block for what is between the members of a chain, and one for what is streamed out. */
 static coh_status plan_scratch(coh_plan *plan, cohi_node *node, const cohi_slot_value *value)
 {
     uint64_t bytes = node->call.scratch_bytes, count = coh_shape_count(&value->shape);
@@ -185,42 +185,47 @@ static coh_status make_plan(coh_program *program, uint64_t floor, uint64_t *tota
 
 /* ---- memory ---- */
 
-/* The largest of all ranks. In the heap, where every algorithm of all_reduce that a user may ask for
- * can do it. */
-static coh_status find_most(coh_world *world, uint64_t mine, uint64_t *most)
+/* What ranks tell each other, so that the largest of each word is what all need. */
+enum { SIZE, FAILED, WORDS };
+
+/* In the heap, where every algorithm of all_reduce that a user may ask for can do it. */
+static coh_status find_most(coh_world *world, const uint64_t mine[WORDS], uint64_t most[WORDS])
 {
     uint64_t *words;
-    coh_status status = coh_malloc(world, 2 * sizeof *words, (void **)&words);
+    coh_status status = coh_malloc(world, 2 * WORDS * sizeof *words, (void **)&words);
     if (status != COH_OK)
         return status;
-    words[0] = mine;
-    status = coh_all_reduce(coh_team_world(world), COH_U64, COH_MAX, &words[0], &words[1], 1);
+    memcpy(words, mine, WORDS * sizeof *words);
+    status = coh_all_reduce(coh_team_world(world), COH_U64, COH_MAX, words, words + WORDS, WORDS);
     if (status != COH_OK)
         return status; /* the team is broken, and nothing of it can be freed */
-    *most = words[1];
+    memcpy(most, words + WORDS, WORDS * sizeof *words);
     return coh_free(world, words);
 }
 
 /*
  * Arenas in a symmetric heap have one size, that of the largest. A rank that could not get so far
- * says so here, since the others would wait for it.
+ * says so here, since the others would wait for it; the first one is named.
  */
 static coh_status agree_on_size(coh_program *program, coh_status status, uint64_t *total)
 {
-    uint64_t mine = status == COH_OK ? *total : UINT64_MAX, most = mine;
+    uint64_t mine[WORDS] = {[SIZE] = *total}, most[WORDS];
     char sentence[512];
     if (!program->world)
         return status;
     snprintf(sentence, sizeof sentence, "%s", coh_last_error());
-    coh_status met = find_most(program->world, mine, &most);
+    if (status != COH_OK)
+        mine[FAILED] = UINT64_MAX - (uint64_t)coh_rank(program->world);
+    coh_status met = find_most(program->world, mine, most);
     if (status != COH_OK)
         return coh_fail(status, "%s", sentence);
     if (met != COH_OK)
         return met;
-    if (most == UINT64_MAX)
+    if (most[FAILED] > 0)
         return coh_fail(COH_MISMATCH,
-                        "coh_graph_compile: the graph of another rank cannot be compiled");
-    *total = most;
+                        "coh_graph_compile: the graph of rank %llu cannot be compiled",
+                        (unsigned long long)(UINT64_MAX - most[FAILED]));
+    *total = most[SIZE];
     return COH_OK;
 }
 

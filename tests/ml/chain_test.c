@@ -182,7 +182,7 @@ static void range_mirror(const coh_op_call *call, const void *const *inputs, voi
     }
 }
 
-/* Runs the lines, which have the input x and the output o of `count` elements, on -0, -1, -2, ... */
+/* Runs the lines, with the input x and the output o of `count` elements, on -0, -1, -2, ... */
 static void run_mirror(const char *lines, uint64_t count, float *out, coh_program_info *info)
 {
     coh_op op = COH_OP_INIT;
