@@ -289,6 +289,11 @@ COH_API coh_status coh_program_bind(coh_program *program, const char *name, void
  * asked for. All inputs must be there and no others, each with exactly its bytes. Allocates
  * nothing. A kernel that fails ends the run with its node's name; outputs are then not written, and
  * the program can be run again. One run of a program at a time.
+ *
+ * A run that fails, or is refused for its bindings, calls the built-in collectives that are left as
+ * refused ones: the other members of their teams do not wait, but fail with an error that names
+ * this rank, and on all of them the program can be run again. What an operation of a user's
+ * communicates is not made up for.
  */
 COH_API coh_status coh_program_run(coh_program *program, const coh_binding *inputs,
                                    size_t input_count, const coh_binding *outputs,
@@ -299,7 +304,9 @@ COH_API coh_status coh_program_run(coh_program *program, const coh_binding *inpu
 COH_API coh_status coh_program_pointer(coh_program *program, const char *name, void **data,
                                        uint64_t *bytes);
 
-/* Computes on what lies there, and copies nothing: at once, or in the order of a stream. */
+/* Computes on what lies there, and copies nothing: at once, or in the order of a stream. Failures
+ * are as in coh_program_run; but a program that is not enqueued, or that a stream leaves out after
+ * a failure, calls nothing. */
 COH_API coh_status coh_program_execute(coh_program *program);
 COH_API coh_status coh_program_enqueue(coh_program *program, coh_stream *stream);
 

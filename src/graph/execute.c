@@ -3,6 +3,8 @@
 #include "graph/cpu/vector.h"
 #include "graph/program.h"
 
+#include <stdio.h>
+
 /*
  * Computes `count` elements from `first` on of the chain that ends with `node`. What is between its
  * members goes through the step's block.
@@ -76,13 +78,30 @@ static coh_status run_step(coh_program *program, cohi_node *node, coh_stream *st
     return COH_OK;
 }
 
+/*
+ * The other members of a team go on to their collectives, where they would wait for this rank, and
+ * then be taken for those of its next run. A call that is refused takes its place in the team's
+ * sequence: the others are told who was refused, and all stay in step.
+ */
+coh_status cohi_program_give_up(const coh_program *program, int first, coh_status status)
+{
+    char sentence[1024];
+    snprintf(sentence, sizeof sentence, "%s", coh_last_error());
+    for (int n = first; n < program->node_count; n++)
+        cohi_collective_refuse(program->nodes[n].kernel, &program->nodes[n].call);
+    return coh_fail(status, "%s", sentence);
+}
+
 coh_status cohi_program_steps(coh_program *program, coh_stream *stream)
 {
     coh_status status = cohi_program_resolve(program);
     uint64_t begun = program->timed ? cohi_now_ns() : 0;
-    for (int n = 0; n < program->node_count && status == COH_OK; n++)
+    int n = 0;
+    for (; n < program->node_count && status == COH_OK; n++)
         if (!program->nodes[n].inner)
             status = run_step(program, &program->nodes[n], stream);
+    if (status != COH_OK)
+        status = cohi_program_give_up(program, n, status);
     program->runs++;
     if (begun)
         program->run_ns += cohi_now_ns() - begun;

@@ -251,12 +251,12 @@ coh_status coh_program_execute(coh_program *program)
     return status;
 }
 
-coh_status coh_program_run(coh_program *program, const coh_binding *inputs, size_t input_count,
-                           const coh_binding *outputs, size_t output_count)
+/* All that comes before the first step. */
+static coh_status prepare(coh_program *program, const coh_binding *inputs, size_t input_count,
+                          const coh_binding *outputs, size_t output_count)
 {
-    if (!program || (!inputs && input_count > 0) || (!outputs && output_count > 0))
-        return coh_fail(COH_INVALID_ARGUMENT, "coh_program_run: %s is NULL",
-                        !program ? "program" : "a list of bindings");
+    if ((!inputs && input_count > 0) || (!outputs && output_count > 0))
+        return coh_fail(COH_INVALID_ARGUMENT, "coh_program_run: a list of bindings is NULL");
     coh_status status = check_inputs(program, inputs, input_count);
     if (status == COH_OK)
         status = check_outputs(program, outputs, output_count);
@@ -264,8 +264,18 @@ coh_status coh_program_run(coh_program *program, const coh_binding *inputs, size
         status = cohi_program_resolve(program);
     for (size_t i = 0; i < input_count && status == COH_OK; i++)
         status = write_input(program, &inputs[i]);
-    if (status == COH_OK)
-        status = coh_program_execute(program);
+    return status;
+}
+
+coh_status coh_program_run(coh_program *program, const coh_binding *inputs, size_t input_count,
+                           const coh_binding *outputs, size_t output_count)
+{
+    if (!program)
+        return coh_fail(COH_INVALID_ARGUMENT, "coh_program_run: program is NULL");
+    coh_status status = prepare(program, inputs, input_count, outputs, output_count);
+    if (status != COH_OK)
+        return cohi_program_give_up(program, 0, status);
+    status = coh_program_execute(program);
     for (size_t i = 0; i < output_count && status == COH_OK; i++)
         status = read_output(program, &outputs[i]);
     return status;

@@ -107,7 +107,11 @@ coh_status cohi_program_lay_out(coh_program *program, const coh_graph *graph,
 /* layout.c: addresses, before a run. COH_INVALID_ARGUMENT naming a parameter that is not bound. */
 coh_status cohi_program_resolve(coh_program *program);
 
-/* execute.c: all steps; `stream` may be NULL. */
+/* execute.c: the run has failed with `status` before its node `first`. Makes the collectives from
+ * there on as calls that are refused. Returns `status`, with the sentence that it was told with. */
+coh_status cohi_program_give_up(const coh_program *program, int first, coh_status status);
+
+/* execute.c: all steps; `stream` may be NULL. Where one fails the rest is given up. */
 coh_status cohi_program_steps(coh_program *program, coh_stream *stream);
 
 #endif

@@ -181,6 +181,78 @@ static void bad_collectives_are_refused(void **state)
     run_ranks(2, indivisible_body);
 }
 
+/* ---- runs that fail on one rank ---- */
+
+enum { IDS = 2, FEATURES = 4 };
+
+/* One run, in which rank `failing` has a bad id or no input at all; -1: nobody. */
+static coh_status run_lookup(coh_world *world, coh_program *program, int failing, int without,
+                             float *out, uint64_t bytes)
+{
+    int fails = coh_rank(world) == failing;
+    int32_t ids[IDS] = {1, fails ? 7 : 2};
+    const coh_binding in = {"ids", ids, sizeof ids}, result = {"o", out, bytes};
+    return coh_program_run(program, &in, fails && without ? 0 : 1, &result, 1);
+}
+
+static const char *fail_and_go_on(coh_world *world, coh_program *program)
+{
+    float before[2 * IDS * FEATURES], out[2 * IDS * FEATURES];
+    void *data;
+    uint64_t bytes;
+    EXPECT_OK(coh_program_pointer(program, "o", &data, &bytes));
+    EXPECT_OK(run_lookup(world, program, -1, 0, before, bytes));
+    for (int round = 0; round < 8; round++) {
+        int failing = round % 2, rank = coh_rank(world);
+        char other[64];
+        snprintf(other, sizeof other, "rank %d was refused", failing);
+        coh_status status = run_lookup(world, program, failing, round / 2 % 2, out, bytes);
+        EXPECT(status != COH_OK);
+        const char *own = round / 2 % 2 ? "'ids' is missing" : "id 7";
+        EXPECT(strstr(coh_last_error(), rank == failing ? own : other));
+        memset(out, 0, sizeof out);
+        EXPECT_OK(run_lookup(world, program, -1, 0, out, bytes));
+        EXPECT(memcmp(out, before, bytes) == 0);
+    }
+    return NULL;
+}
+
+static const char *refused_body(coh_world *world, coh_device *device)
+{
+    static const char *const ops[] = {"all_reduce e",       "all_gather e",
+                                      "reduce_scatter e",   "broadcast e root=0",
+                                      "broadcast e root=1", "all_to_all e"};
+    float table[3 * FEATURES];
+    for (int i = 0; i < 3 * FEATURES; i++)
+        table[i] = (float)(i + 100 * coh_rank(world));
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        char lines[256];
+        coh_program *program = NULL;
+        snprintf(lines, sizeof lines,
+                 "input ids i32 2\nparameter t f32 3,4\nop e embedding t,ids\n"
+                 "op f collective.%s\nop g collective.all_reduce f\noutput o g\n",
+                 ops[i]);
+        const char *wrong = compile_text(world, device, lines, &program);
+        if (wrong)
+            return wrong;
+        float none;
+        EXPECT(run_lookup(world, program, -1, 0, &none, sizeof none) == COH_LENGTH_MISMATCH);
+        EXPECT_OK(coh_program_bind(program, "t", table, sizeof table));
+        wrong = fail_and_go_on(world, program);
+        if (wrong)
+            return wrong;
+        EXPECT_OK(coh_program_destroy(program));
+    }
+    return NULL;
+}
+
+/* The other rank does not wait for it, learns who it was, and both can go on. */
+static void a_failed_run_takes_its_place(void **state)
+{
+    (void)state;
+    run_ranks(2, refused_body);
+}
+
 /* ---- blocks ---- */
 
 enum {
@@ -550,6 +622,7 @@ int main(void)
         cmocka_unit_test(an_all_reduce_copies_nothing),
         cmocka_unit_test(graphs_of_ranks_may_differ),
         cmocka_unit_test(bad_collectives_are_refused),
+        cmocka_unit_test(a_failed_run_takes_its_place),
         cmocka_unit_test(blocks_agree_with_one_rank),
         cmocka_unit_test(what_cannot_be_divided_is_named),
         cmocka_unit_test(partitions_are_the_best),
