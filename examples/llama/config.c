@@ -51,16 +51,29 @@ static coh_status read_lengths(const char *path, const json_t *root, llama_confi
     return status;
 }
 
+/* Fields that change the result and are not supported, unless they are null or false. */
+static coh_status check_unsupported(const char *path, const json_t *root)
+{
+    static const char *const names[] = {"attention_bias", "mlp_bias", "rope_scaling",
+                                        "rope_parameters", "quantization_config"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *value = json_object_get(root, names[i]);
+        if (value && !json_is_null(value) && !json_is_false(value))
+            return coh_fail(COH_UNSUPPORTED, "%s: %s is not supported", path, names[i]);
+    }
+    double share = read_real(root, "partial_rotary_factor", 1.0);
+    return share == 1.0
+               ? COH_OK
+               : coh_fail(COH_UNSUPPORTED, "%s: partial_rotary_factor is %g, not 1", path, share);
+}
+
 /* What this example does not do is refused here, where it can be named. */
 static coh_status check(const char *path, const json_t *root, const llama_config *config)
 {
     const char *type = json_string_value(json_object_get(root, "model_type"));
-    const json_t *scaling = json_object_get(root, "rope_scaling");
     const char *activation = json_string_value(json_object_get(root, "hidden_act"));
     if (type && strcmp(type, "llama") != 0)
         return coh_fail(COH_UNSUPPORTED, "%s: model_type is %.32s, not llama", path, type);
-    if (scaling && !json_is_null(scaling))
-        return coh_fail(COH_UNSUPPORTED, "%s: rope_scaling is not supported", path);
     if (activation && strcmp(activation, "silu") != 0)
         return coh_fail(COH_UNSUPPORTED, "%s: hidden_act is %.32s, not silu", path, activation);
     if (config->heads % config->groups != 0)
@@ -68,7 +81,7 @@ static coh_status check(const char *path, const json_t *root, const llama_config
             COH_LENGTH_MISMATCH,
             "%s: num_attention_heads %llu is not a multiple of num_key_value_heads %llu", path,
             (unsigned long long)config->heads, (unsigned long long)config->groups);
-    return COH_OK;
+    return check_unsupported(path, root);
 }
 
 coh_status llama_config_read(const char *folder, llama_config *config)

@@ -68,6 +68,24 @@ refused "$work/bad/model.safetensors: a header of" "$llama" -m "$work/bad"
 head -c 7 "$model/model.safetensors" >"$work/bad/model.safetensors"
 refused "$work/bad/model.safetensors: 7 bytes" "$llama" -m "$work/bad"
 cp "$model/model.safetensors" "$work/bad"
+
+# Fields that would change the result are refused by name; said to be off, they are not.
+with_fields() {
+    sed "s/^{/{ $1,/" "$model/config.json" >"$work/bad/config.json"
+}
+with_fields '"attention_bias": false, "mlp_bias": false, "rope_scaling": null, "partial_rotary_factor": 1.0'
+"$llama" -m "$work/bad" -n 1 >"$work/out" 2>&1 || fail "fields that are off: $(cat "$work/out")"
+for field in attention_bias mlp_bias; do
+    with_fields "\"$field\": true"
+    refused "$work/bad/config.json: $field is not supported" "$llama" -m "$work/bad"
+done
+for field in rope_scaling rope_parameters quantization_config; do
+    with_fields "\"$field\": {\"factor\": 2}"
+    refused "$work/bad/config.json: $field is not supported" "$llama" -m "$work/bad"
+done
+with_fields '"partial_rotary_factor": 0.5'
+refused 'partial_rotary_factor is 0.5' "$llama" -m "$work/bad"
+cp "$model/config.json" "$work/bad"
 sed -i 's/"hidden_size": 128/"hidden_size": 96/' "$work/bad/config.json"
 refused 'config.json says' "$llama" -m "$work/bad"
 sed -i 's/"hidden_size": 96/"hidden_size": 0/' "$work/bad/config.json"
