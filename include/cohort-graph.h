@@ -361,9 +361,8 @@ COH_API coh_status coh_graph_linear_row(coh_graph *graph, const coh_linear *line
 typedef struct coh_block {
     size_t size;          /* sizeof(coh_block) */
     const char *name;     /* its values are called "NAME.x"; parameters as below */
-    const char *input;    /* f32 [rows, width] */
+    const char *input;    /* f32 [t, width], for t tokens */
     const char *position; /* i32 [1] */
-    uint64_t rows;
     uint64_t width;
     uint64_t inner;   /* features of the feed-forward */
     uint64_t heads;   /* of queries */

@@ -57,7 +57,7 @@ static coh_status add_last(const llama_model *model, coh_graph *graph, const cha
     return status == COH_OK ? coh_graph_output(graph, "logits", "all") : status;
 }
 
-static coh_status add_block(const llama_model *model, coh_graph *graph, int layer, uint64_t rows,
+static coh_status add_block(const llama_model *model, coh_graph *graph, int layer,
                             char hidden[COH_NAME_BYTES])
 {
     const llama_config *config = &model->config;
@@ -68,7 +68,6 @@ static coh_status add_block(const llama_model *model, coh_graph *graph, int laye
                              .name = name,
                              .input = input,
                              .position = "position",
-                             .rows = rows,
                              .width = config->width,
                              .inner = config->inner,
                              .heads = config->heads,
@@ -91,7 +90,7 @@ static coh_status build(const llama_model *model, coh_graph *graph, uint64_t row
         status = llama_is_first(model) ? add_first(model, graph, rows)
                                        : coh_graph_input(graph, hidden, COH_F32, &hidden_shape);
     for (int layer = model->first; layer < model->last && status == COH_OK; layer++)
-        status = add_block(model, graph, layer, rows, hidden);
+        status = add_block(model, graph, layer, hidden);
     if (status != COH_OK)
         return status;
     return llama_is_last(model) ? add_last(model, graph, hidden, rows)

@@ -314,7 +314,6 @@ static coh_status make_block(coh_graph *graph, const coh_shard *shard, uint64_t 
                              .name = "b",
                              .input = "x",
                              .position = "p",
-                             .rows = rows,
                              .width = WIDTH,
                              .inner = INNER,
                              .heads = HEADS,
