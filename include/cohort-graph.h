@@ -176,7 +176,8 @@ typedef struct coh_op_call {
     uint64_t alias_at;      /* from this one on; COH_NO_ALIAS at first */
     uint64_t scratch_bytes; /* likewise: memory that the kernel needs while it runs */
     void *scratch;
-    coh_stream *stream; /* that the kernel is to launch on; NULL on the cpu */
+    coh_stream *stream; /* that the kernel is to launch on; on the cpu, which has nothing to launch,
+                           the one that the program was enqueued on, or NULL */
 } coh_op_call;
 
 /* Checks the inputs and sets output.dtype and output.shape; or coh_fail(...): the node's name is
@@ -299,8 +300,8 @@ COH_API coh_status coh_program_run(coh_program *program, const coh_binding *inpu
                                    size_t input_count, const coh_binding *outputs,
                                    size_t output_count);
 
-/* Where an input or output lies, as kernels see it. An output is valid until the next run, an input
- * until it has been run: its bytes may be used again. */
+/* Where an output or input lies, as kernels see it; an output, where both have the name. An output
+ * is valid until the next run, an input until it has been run: its bytes may be used again. */
 COH_API coh_status coh_program_pointer(coh_program *program, const char *name, void **data,
                                        uint64_t *bytes);
 

@@ -411,6 +411,20 @@ static void streams_run_programs(void **state)
     assert_ok(coh_device_close(device));
 }
 
+/* An input and an output may have one name; the output is found first. */
+static void pointers_are_to_outputs_first(void **state)
+{
+    coh_device *device = open_cpu();
+    coh_program *program = compile_lines(device, "input a f32 4\nop s reduce a\noutput a s\n", 0);
+    void *data;
+    uint64_t bytes;
+    (void)state;
+    assert_ok(coh_program_pointer(program, "a", &data, &bytes));
+    assert_int_equal(bytes, 4);
+    assert_ok(coh_program_destroy(program));
+    assert_ok(coh_device_close(device));
+}
+
 static void unneeded_work_is_left_out(void **state)
 {
     coh_device *device = open_cpu();
@@ -553,6 +567,7 @@ int main(void)
         cmocka_unit_test(a_failing_kernel_leaves_all_usable),
         cmocka_unit_test(states_outlive_programs),
         cmocka_unit_test(streams_run_programs),
+        cmocka_unit_test(pointers_are_to_outputs_first),
         cmocka_unit_test(unneeded_work_is_left_out),
         cmocka_unit_test(users_add_operations),
         cmocka_unit_test(the_registry_lists_what_is_built_in),
