@@ -78,17 +78,26 @@ static coh_status run_step(coh_program *program, cohi_node *node, coh_stream *st
     return COH_OK;
 }
 
+static bool is_of_team(coh_status status)
+{
+    return status == COH_PEER_LOST || status == COH_STALLED || status == COH_TIMED_OUT
+           || status == COH_MISMATCH;
+}
+
 /*
  * The other members of a team go on to their collectives, where they would wait for this rank, and
  * then be taken for those of its next run. A call that is refused takes its place in the team's
- * sequence: the others are told who was refused, and all stay in step.
+ * sequence: the others are told who was refused, and all stay in step. A team that has failed is
+ * not waited for once more.
  */
 coh_status cohi_program_give_up(const coh_program *program, int first, coh_status status)
 {
     char sentence[1024];
     snprintf(sentence, sizeof sentence, "%s", coh_last_error());
-    for (int n = first; n < program->node_count; n++)
-        cohi_collective_refuse(program->nodes[n].kernel, &program->nodes[n].call);
+    bool in_step = !is_of_team(status);
+    for (int n = first; n < program->node_count && in_step; n++)
+        in_step =
+            cohi_collective_refuse(program->nodes[n].kernel, &program->nodes[n].call) == COH_OK;
     return coh_fail(status, "%s", sentence);
 }
 

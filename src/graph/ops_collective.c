@@ -159,7 +159,7 @@ static const cohi_builtin rows[] = {
 
 const cohi_builtins cohi_collective_ops = COHI_TABLE(rows);
 
-void cohi_collective_refuse(coh_op_kernel *kernel, const coh_op_call *call)
+coh_status cohi_collective_refuse(coh_op_kernel *kernel, const coh_op_call *call)
 {
     for (size_t i = 0; i < cohi_collective_ops.count; i++) {
         if (rows[i].cpu != kernel)
@@ -168,7 +168,8 @@ void cohi_collective_refuse(coh_op_kernel *kernel, const coh_op_call *call)
         coh_op_call refused = *call;
         refused.inputs = &nothing;
         refused.output.data = NULL;
-        kernel(&refused);
-        return;
+        coh_status status = kernel(&refused);
+        return status == COH_INVALID_ARGUMENT ? COH_OK : status;
     }
+    return COH_OK;
 }

@@ -42,7 +42,8 @@ extern const cohi_builtins cohi_lookup_ops;
 extern const cohi_builtins cohi_collective_ops;
 
 /* ops_collective.c: where `kernel` is one of a collective that is built in, makes the call without
- * memory, so that it is refused, and its place in the team's sequence is taken. Else nothing. */
-void cohi_collective_refuse(coh_op_kernel *kernel, const coh_op_call *call);
+ * memory, so that it is refused, and its place in the team's sequence is taken. Else nothing. Fails
+ * when it was not that which the call ended with. */
+coh_status cohi_collective_refuse(coh_op_kernel *kernel, const coh_op_call *call);
 
 #endif
