@@ -8,7 +8,8 @@
 #define COHI_TOOLS_TUNE_H
 
 /* Measures as a rank of a job of two; rank 0 writes a line "NAME VALUE" for each constant of
- * coll/model.h to standard output. The exit status. */
+ * coll/model.h to standard output. Neither the tuning file nor what the environment forces on
+ * collectives plays a part. The exit status. */
 int cohi_tune_worker(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include "bench.h"
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "coll/model.h"
 
 #include <math.h>
@@ -267,11 +268,26 @@ static coh_status run(coh_world *world)
     return status == COH_OK ? left : status;
 }
 
+/* What is measured is to take the place of the tuning file, which may be damaged or not there yet;
+ * and what the user forces on collectives is no fact of the host. */
+static void forget_choices(void)
+{
+    static const char *const forcing[] = {"COHORT_DETERMINISTIC",
+#define VARIABLE(field, type, variable, otherwise, help) variable,
+                                          COHI_ALGORITHM_KNOBS(VARIABLE)
+#undef VARIABLE
+    };
+    setenv("COHORT_TUNING", "off", 1);
+    for (size_t i = 0; i < sizeof forcing / sizeof *forcing; i++)
+        unsetenv(forcing[i]);
+}
+
 int cohi_tune_worker(void)
 {
     coh_world *world;
     coh_options options = COH_OPTIONS_INIT;
     options.engine = "shm";
+    forget_choices();
     coh_status status = coh_init(&options, &world);
     if (status == COH_OK && coh_size(world) == 2)
         status = run(world);

@@ -24,6 +24,18 @@ typedef enum cohi_knob_type {
       "the algorithm of " #field ", by name, on rank 0 (cohort info --collectives); auto: " \
       "the one that the model expects to be fastest")
 
+/* Those of all collectives: X as below. */
+#define COHI_ALGORITHM_KNOBS(X)                                     \
+    COHI_ALGORITHM_KNOB(X, all_reduce, "COHORT_ALL_REDUCE")         \
+    COHI_ALGORITHM_KNOB(X, reduce, "COHORT_REDUCE")                 \
+    COHI_ALGORITHM_KNOB(X, reduce_scatter, "COHORT_REDUCE_SCATTER") \
+    COHI_ALGORITHM_KNOB(X, all_gather, "COHORT_ALL_GATHER")         \
+    COHI_ALGORITHM_KNOB(X, gather, "COHORT_GATHER")                 \
+    COHI_ALGORITHM_KNOB(X, scatter, "COHORT_SCATTER")               \
+    COHI_ALGORITHM_KNOB(X, broadcast, "COHORT_BROADCAST")           \
+    COHI_ALGORITHM_KNOB(X, all_to_all, "COHORT_ALL_TO_ALL")         \
+    COHI_ALGORITHM_KNOB(X, scan, "COHORT_SCAN")
+
 /* X(field of cohi_config, type, variable, default, help) */
 #define COHI_KNOB_TABLE(X)                                                                         \
     X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                              \
@@ -59,15 +71,7 @@ typedef enum cohi_knob_type {
     X(tuning, COHI_KNOB_TEXT, "COHORT_TUNING", "",                                                 \
       "the file of constants that cohort tune saved; by itself cohort/tuning in the user's "       \
       "configuration folder; off: the built-in ones")                                              \
-    COHI_ALGORITHM_KNOB(X, all_reduce, "COHORT_ALL_REDUCE")                                        \
-    COHI_ALGORITHM_KNOB(X, reduce, "COHORT_REDUCE")                                                \
-    COHI_ALGORITHM_KNOB(X, reduce_scatter, "COHORT_REDUCE_SCATTER")                                \
-    COHI_ALGORITHM_KNOB(X, all_gather, "COHORT_ALL_GATHER")                                        \
-    COHI_ALGORITHM_KNOB(X, gather, "COHORT_GATHER")                                                \
-    COHI_ALGORITHM_KNOB(X, scatter, "COHORT_SCATTER")                                              \
-    COHI_ALGORITHM_KNOB(X, broadcast, "COHORT_BROADCAST")                                          \
-    COHI_ALGORITHM_KNOB(X, all_to_all, "COHORT_ALL_TO_ALL")                                        \
-    COHI_ALGORITHM_KNOB(X, scan, "COHORT_SCAN")                                                    \
+    COHI_ALGORITHM_KNOBS(X)                                                                        \
     X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")           \
     X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")      \
     X(job_fd, COHI_KNOB_TEXT, "COHORT_JOB_FD", "",                                                 \

@@ -1,5 +1,6 @@
 #!/bin/bash
-# `cohort tune`: that it measures every constant, and saves a file that jobs can read.
+# `cohort tune`: that it measures every constant, and saves a file that jobs can read, whatever the
+# environment and the file that was there say.
 . "$(dirname "$0")/common.sh"
 unset COHORT_TUNING XDG_CONFIG_HOME
 
@@ -22,6 +23,21 @@ says config/cohort/tuning "# Measured by cohort tune"
 COHORT_TUNING=$folder/config/cohort/tuning \
     "$cohort" run -n 2 "$2" >"$folder/out" 2>"$folder/err" </dev/null ||
     fail "a job does not read what was saved"
+
+# The file is named before it is there. What a user forces on collectives is not measured: a job
+# that looked at these two would refuse them.
+export COHORT_TUNING=$folder/new/folder/tuning
+COHORT_ALL_REDUCE=none COHORT_DETERMINISTIC=perhaps run 0 tune
+says new/folder/tuning "# Measured by cohort tune"
+
+# One that is damaged stops every job, and is made anew.
+echo "line of nonsense" >"$COHORT_TUNING"
+"$cohort" run -n 2 "$2" >"$folder/out" 2>"$folder/err" </dev/null && fail "a damaged file is taken"
+says err "make the file anew with cohort tune"
+run 0 tune
+"$cohort" run -n 2 "$2" >"$folder/out" 2>"$folder/err" </dev/null ||
+    fail "a job does not read what was made anew"
+unset COHORT_TUNING
 
 run 0 tune --dry-run --output "$folder/mine"
 [ -e "$folder/mine" ] && fail "a dry run saved something"
