@@ -115,7 +115,7 @@ static int measure(struct found *found)
 static int is_whole(const struct found *found)
 {
     for (size_t i = 0; i < CONSTANTS; i++) {
-        if (found->value[i] > 0)
+        if (cohi_model_could_be(found->value[i]))
             continue;
         fprintf(stderr, "cohort tune: %s could not be measured\n", constants[i].name);
         return 0;

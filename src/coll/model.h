@@ -7,6 +7,8 @@
 #ifndef COHI_COLL_MODEL_H
 #define COHI_COLL_MODEL_H
 
+#include <stdbool.h>
+
 /* X(field, default, unit, what it is) */
 #define COHI_MODEL_TABLE(X)                                                                 \
     X(line, 100, "ns", "a cache line from one mapped rank to another")                      \
@@ -20,11 +22,20 @@
     X(message, 250, "ns", "a short message one way")                                        \
     X(message_byte, 0.13, "ns/byte", "each further byte of a long message")
 
+/* A constant is above 0 and at most this, so that costs are finite and can be compared. */
+#define COHI_MODEL_MOST 1e12
+
 typedef struct cohi_model {
 #define COHI_MODEL_FIELD(field, otherwise, unit, what) double field;
     COHI_MODEL_TABLE(COHI_MODEL_FIELD)
 #undef COHI_MODEL_FIELD
 } cohi_model;
+
+/* Whether a constant could have this value; NaN is none. */
+static inline bool cohi_model_could_be(double value)
+{
+    return value > 0 && value <= COHI_MODEL_MOST;
+}
 
 /* Nanoseconds for copying, or reducing one source of, `bytes` bytes. */
 static inline double cohi_model_copy(const cohi_model *model, double bytes)

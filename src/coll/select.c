@@ -50,10 +50,11 @@ cohi_model cohi_select_model(const coh_world *world)
 }
 
 /* For the largest call of its class: a choice is kept for all of them, and a member whose first call
- * was refused must come to the same one with its second. */
+ * was refused must come to the same one with its second. Of costs that cannot be compared, the first
+ * row's: there is always one. */
 static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *tuning)
 {
-    const cohi_algorithm *best = NULL, *row;
+    const cohi_algorithm *best = NULL, *first = NULL, *row;
     cohi_model model = cohi_select_model(call->team->world);
     size_t top = (size_t)1 << class_of(call->bytes);
     cohi_call largest = *call;
@@ -62,13 +63,14 @@ static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *
     for (unsigned i = 0; (row = cohi_algorithm_at(i)); i++) {
         if (!is_suited(row, call) || !admitted(row, tuning) || !applies(row, &largest))
             continue;
+        first = first ? first : row;
         double cost = row->cost(&model, call->team->size, (double)top);
         if (cost < least) {
             least = cost;
             best = row;
         }
     }
-    return best;
+    return best ? best : first;
 }
 
 static coh_status check_forced(const cohi_call *call, const cohi_tuning *tuning)

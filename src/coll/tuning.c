@@ -34,14 +34,14 @@ cohi_model cohi_model_default(void)
     return model;
 }
 
-/* One line: a name and a positive number; empty, or a comment. */
+/* One line: a name and a number in bounds; empty, or a comment. */
 static bool read_line(const char *line, cohi_model *model)
 {
     char name[32];
     double value;
     if (line[strspn(line, " \t\n")] == '\0' || line[0] == '#')
         return true;
-    if (sscanf(line, "%31s %lf", name, &value) != 2 || !(value > 0))
+    if (sscanf(line, "%31s %lf", name, &value) != 2 || !cohi_model_could_be(value))
         return false;
     for (size_t i = 0; i < CONSTANTS; i++)
         if (strcmp(constants[i].name, name) == 0) {
@@ -68,8 +68,8 @@ coh_status cohi_model_load(const char *path, cohi_model *model)
         return COH_OK;
     return cohi_fail(COH_INVALID_ARGUMENT,
                      "line %d of the tuning file %s is not the name of a constant and a number "
-                     "above 0; make the file anew with cohort tune",
-                     number, path);
+                     "above 0 and at most %g; make the file anew with cohort tune",
+                     number, path, COHI_MODEL_MOST);
 }
 
 void cohi_model_path(const char *knob, char *path, size_t room)
