@@ -14,6 +14,8 @@ enum {
     COHI_RANK_ORDER = 1,
     /* Loads and stores the others' memory: for teams whose members are all mapped. */
     COHI_MAPPED = 2,
+    /* Mapped, and what fits a post goes by the post: no staging area is needed for it. */
+    COHI_SHORT_IN_POST = 4,
 };
 
 typedef struct cohi_algorithm {

@@ -1,5 +1,7 @@
 #include "coll/gear.h"
 
+#include "core/fault.h"
+
 #include <stdlib.h>
 
 enum { WORKSPACE_ALIGNMENT = 64 };
@@ -84,7 +86,9 @@ coh_status cohi_gear_staging(cohi_call *call)
     coh_world *world = call->team->world;
     if (gear->staging)
         return COH_OK;
-    coh_status status = cohi_board_commit_staging(world->board, world->rank, call->team->number);
+    coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
+    if (status == COH_OK)
+        status = cohi_board_commit_staging(world->board, world->rank, call->team->number);
     gear->staging = status == COH_OK;
     return status;
 }

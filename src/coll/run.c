@@ -4,14 +4,22 @@
 #include "coll/check.h"
 #include "coll/select.h"
 
+/* Whether this member may have to put something into its staging area: what it gives, which is its
+ * source (of a scatter's root the blocks of all), or the counts of a variable all_to_all. */
+static inline bool may_stage(const cohi_call *call)
+{
+    unsigned traits = call->algorithm->traits;
+    size_t elsewhere = traits & COHI_SHORT_IN_POST ? COHI_POST_BYTES : 0;
+    return traits & COHI_MAPPED && (call->source_bytes > elsewhere || call->variable);
+}
+
 /* What the algorithm needs of this member. */
 static coh_status provide(cohi_call *call)
 {
     const cohi_algorithm *row = call->algorithm;
-    bool stages = row->traits & COHI_MAPPED && (call->bytes > COHI_POST_BYTES || call->variable);
     if (COHI_UNLIKELY(row->workspace))
         return cohi_gear_workspace(call, row->workspace(call));
-    return stages ? cohi_gear_staging(call) : COH_OK;
+    return may_stage(call) ? cohi_gear_staging(call) : COH_OK;
 }
 
 static bool is_plain(const cohi_call *call)

@@ -136,6 +136,31 @@ static void strides_differ(test_rank *self)
                   COH_MISMATCH, "strides 2 and 1|strides 1 and 2");
 }
 
+/* ---- one that cannot back its staging area ---- */
+
+enum { BLOCK = 5 }; /* of u64: one fits a post, two do not */
+
+/* The root gives the blocks of all members at once. */
+static void scatter_without_memory(test_rank *self)
+{
+    coh_team *team = coh_team_world(self->world);
+    uint64_t source[BLOCK * TEST_RANKS_MAX], target[BLOCK];
+    test_fill(source, sizeof source, self->seed);
+    CHECK_STATUS(coh_scatter(team, COH_U64, source, target, BLOCK, 0), COH_NO_MEMORY);
+    if (CHECK_OK(coh_scatter(team, COH_U64, source, target, BLOCK, 0)))
+        CHECK(memcmp(target, source + self->rank * BLOCK, sizeof target) == 0);
+}
+
+/* What would fit a post is staged all the same where it is asked for. */
+static void staged_without_memory(test_rank *self)
+{
+    coh_team *team = coh_team_world(self->world);
+    uint64_t one = 1, sum = 0;
+    CHECK_STATUS(coh_all_reduce(team, COH_U64, COH_SUM, &one, &sum, 1), COH_NO_MEMORY);
+    if (CHECK_OK(coh_all_reduce(team, COH_U64, COH_SUM, &one, &sum, 1)))
+        CHECK_EQ(sum, (uint64_t)self->size);
+}
+
 #define WRONG(constant, kind, reduces, rooted, in_place) \
     {.name = "wrong_on_one_" #kind,                      \
      .rows = "S42 F17",                                  \
@@ -147,5 +172,9 @@ static void strides_differ(test_rank *self)
 const test_case conform_coll_wrong[] = {
     CALL_KINDS(WRONG) CASE(refused_then_right, "S42", ON_ALL, FROM_TWO),
     CASE(strides_differ, "S42", ON_ALL, FROM_TWO),
+    CASE(scatter_without_memory, "S42", ON_MAPPED, FROM_TWO,
+         .environment = "COHORT_FAULT=fail@commit,rank=0"),
+    CASE(staged_without_memory, "S42", ON_MAPPED, FROM_TWO,
+         .environment = "COHORT_FAULT=fail@commit,rank=0 COHORT_ALL_REDUCE=staged"),
 };
 CONFORM_COUNT(coll_wrong);
