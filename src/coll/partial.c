@@ -24,7 +24,9 @@ static cohi_reduction between(const cohi_call *call, coh_reduce_op op)
 
 void cohi_partial_load(const cohi_call *call, void *partial, const void *source, size_t count)
 {
-    if (cohi_partial_same(call))
+    if (call->dtype == COH_BOOL)
+        cohi_partial_reduce(call, partial, (const void *const[]){source}, 1, count);
+    else if (cohi_partial_same(call))
         cohi_bring(partial, source, count * call->element);
     else
         cohi_convert(partial, COH_F32, source, call->dtype, count);

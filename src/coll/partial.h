@@ -1,8 +1,9 @@
 /*
  * partial.h - results on their way: what members combine step by step.
  *
- * Elements of f16, bf16 and f8 are combined and travel as f32, the others as they are. A mean is a
- * sum until the end. So there is one rounding and one division, when the result is stored.
+ * Elements of f16, bf16 and f8 are combined and travel as f32, bool as 0 and 1, the others as they
+ * are. A mean is a sum until the end. So there is one rounding and one division, when the result is
+ * stored, and what was combined with nothing is a result too.
  */
 #ifndef COHI_COLL_PARTIAL_H
 #define COHI_COLL_PARTIAL_H

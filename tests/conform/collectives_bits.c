@@ -218,22 +218,81 @@ static void deterministic_by_choice(test_rank *self)
     worlds_run(self, "COHORT_DETERMINISTIC=1", reduce_in_order);
 }
 
-/* With each algorithm of a reducing collective in turn. */
-static void deterministic_by_force(test_rank *self)
+/* With each algorithm of a reducing collective in turn, and `others` of the knobs. */
+static void with_each_algorithm(test_rank *self, const char *others, void (*body)(test_rank *self))
 {
     char *forced = worlds_scratch(self), knob[64], knobs[256];
     for (unsigned i = 0; cohi_algorithm_at(i) && !test_failed(); i++) {
         const cohi_algorithm *row = cohi_algorithm_at(i);
         if (!reduces(row->kind))
             continue;
-        snprintf(knobs, sizeof knobs, "COHORT_DETERMINISTIC=1 %s=%s", knob_of(row, knob),
-                 row->name);
+        snprintf(knobs, sizeof knobs, "%s %s=%s", others, knob_of(row, knob), row->name);
         if (self->rank == 0)
             snprintf(forced, 256, "%s", knobs);
-        worlds_run(self, knobs, reduce_in_order);
+        worlds_run(self, knobs, body);
     }
     if (test_failed())
         test_fail("that was with %s", knobs);
+}
+
+static void deterministic_by_force(test_rank *self)
+{
+    with_each_algorithm(self, "COHORT_DETERMINISTIC=1", reduce_in_order);
+}
+
+/* ---- bool: any byte but 0 is true, and results are 0 and 1 ---- */
+
+enum { TRUTHS = 67 };
+
+static unsigned char truth_of(int member, size_t at)
+{
+    static const unsigned char bytes[] = {0, 5, 0, 1, 0x80, 0, 0xff};
+    return bytes[(at + 3 * (size_t)member) % sizeof bytes];
+}
+
+/* Xor, of the first `members`: no byte of theirs can be lost, or counted as more than one. */
+static bool are_truths(const char *name, int members, size_t first, size_t count,
+                       const unsigned char *found)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned char expected = 0;
+        for (int member = 0; member < members; member++)
+            expected ^= truth_of(member, first + i) != 0;
+        if (found[i] == expected)
+            continue;
+        test_fail("%s of %d members: element %zu is %d, not %d", name, members, first + i, found[i],
+                  expected);
+        return false;
+    }
+    return true;
+}
+
+static void reduce_truths(test_rank *self)
+{
+    coh_team *team = coh_team_world(self->world);
+    int n = self->size, root = n - 1;
+    size_t block = TRUTHS / (size_t)n, first = (size_t)self->rank * block;
+    unsigned char source[TRUTHS], target[TRUTHS];
+    for (size_t i = 0; i < TRUTHS; i++)
+        source[i] = truth_of(self->rank, i);
+    if (done(self, coh_all_reduce(team, COH_BOOL, COH_XOR, source, target, TRUTHS)))
+        are_truths("all_reduce", n, 0, TRUTHS, target);
+    if (done(self, coh_reduce(team, COH_BOOL, COH_XOR, source, target, TRUTHS, root))
+        && self->rank == root)
+        are_truths("reduce", n, 0, TRUTHS, target);
+    if (done(self, coh_reduce_scatter(team, COH_BOOL, COH_XOR, source, target, block)))
+        are_truths("reduce_scatter", n, first, block, target);
+    if (done(self, coh_scan(team, COH_BOOL, COH_XOR, source, target, TRUTHS)))
+        are_truths("scan", self->rank + 1, 0, TRUTHS, target);
+    if (done(self, coh_scan_exclusive(team, COH_BOOL, COH_XOR, source, target, TRUTHS)))
+        are_truths("scan_exclusive", self->rank, 0, TRUTHS, target);
+    if (done(self, coh_scan(team, COH_BOOL, COH_XOR, source, source, TRUTHS)))
+        are_truths("scan in place", self->rank + 1, 0, TRUTHS, source);
+}
+
+static void truths_by_force(test_rank *self)
+{
+    with_each_algorithm(self, "", reduce_truths);
 }
 
 const test_case conform_coll_bits[] = {
@@ -241,5 +300,6 @@ const test_case conform_coll_bits[] = {
     CASE(bits_with_mixed_memory, "S39", ON_MEMORY, FROM_TWO),
     IN_WORLDS(deterministic_by_choice, "S39", FROM_TWO, .limit_s = 60),
     IN_WORLDS(deterministic_by_force, "S39", SIZE(2) | SIZE(3) | SIZE(5), .limit_s = 120),
+    IN_WORLDS(truths_by_force, "S40", SIZE(1) | SIZE(2) | SIZE(3) | SIZE(6), .limit_s = 60),
 };
 CONFORM_COUNT(coll_bits);
