@@ -201,6 +201,8 @@ coh_status cohi_post_await_all(cohi_call *call)
         if (COHI_UNLIKELY(status != COH_OK))
             return status;
     }
+    if (COHI_UNLIKELY(team->epoch - team->settled > 1))
+        return cohi_team_compare_past(team, call->name);
     team->settled = team->epoch;
     return COH_OK;
 }

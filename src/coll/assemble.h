@@ -32,11 +32,12 @@ void cohi_post_enter(cohi_call *call, const void *data, size_t bytes);
 /* Enters with a refusal, and waits for nobody. */
 void cohi_post_refusal(cohi_call *call, coh_status status);
 
-/* Waits until member `index` has entered, and compares. */
+/* Waits until member `index` has entered, and compares. For all, with the calls before it too that
+ * this member left without waiting for all. */
 coh_status cohi_post_await(cohi_call *call, int index);
 coh_status cohi_post_await_all(cohi_call *call);
 
-/* What the member posted. After cohi_post_await, until this member enters its next but one. */
+/* What the member posted. After cohi_post_await, until this member enters its next call. */
 const void *cohi_post_data(const cohi_call *call, int index);
 
 /* Breaks the team over member `index`, which has entered: the others hear of it as of any call that

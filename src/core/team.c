@@ -194,11 +194,12 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
     return COH_OK;
 }
 
-static void tell_broken(coh_team *team, cohi_opcode ours, int rank, cohi_opcode theirs)
+static void tell_broken(coh_team *team, uint32_t epoch, cohi_opcode ours, int rank,
+                        cohi_opcode theirs)
 {
     coh_world *world = team->world;
     static const uint32_t set = 1;
-    uint64_t word = pack_mismatch(team->epoch, ours, world->rank, theirs, rank);
+    uint64_t word = pack_mismatch(epoch, ours, world->rank, theirs, rank);
     size_t place = cohi_slot_meet_offset(world->size, team->number) + offsetof(cohi_meet, mismatch);
     for (int i = 0; i < team->size; i++) {
         int to = team->ranks[i];
@@ -220,7 +221,8 @@ cohi_opcode cohi_team_op(const coh_team *team, int index, uint64_t mark)
 coh_status cohi_team_break(coh_team *team, const char *call, cohi_opcode ours, int index,
                            uint64_t mark)
 {
-    tell_broken(team, ours, team->ranks[index], cohi_team_op(team, index, mark));
+    tell_broken(team, cohi_mark_epoch(mark), ours, team->ranks[index],
+                cohi_team_op(team, index, mark));
     return cohi_team_standing(team, call);
 }
 
@@ -294,9 +296,9 @@ static bool agrees(const coh_team *team, int index, uint32_t epoch)
            || (refused && cohi_team_op(team, index, theirs) == (cohi_opcode)mine->terms.op);
 }
 
-static coh_status settle_with(coh_team *team, const char *call, cohi_opcode op, int index)
+static coh_status compare_with(coh_team *team, const char *call, int index)
 {
-    coh_status status = await_entry(team, call, op, index);
+    coh_status status = COH_OK;
     for (uint32_t epoch = team->settled + 1; epoch != team->epoch + 1 && status == COH_OK;
          epoch++) {
         uint64_t theirs = atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
@@ -310,11 +312,25 @@ static coh_status settle_with(coh_team *team, const char *call, cohi_opcode op, 
     return status;
 }
 
-static coh_status settle(coh_team *team, const char *call, cohi_opcode op)
+coh_status cohi_team_compare_past(coh_team *team, const char *call)
 {
     coh_status status = COH_OK;
     for (int i = 0; i < team->size && status == COH_OK; i++)
-        status = settle_with(team, call, op, i);
+        status = compare_with(team, call, i);
+    if (status == COH_OK)
+        team->settled = team->epoch;
+    return status;
+}
+
+/* Compares with each as it comes: who is in another call may be what keeps the next from coming. */
+static coh_status settle(coh_team *team, const char *call, cohi_opcode op)
+{
+    coh_status status = COH_OK;
+    for (int i = 0; i < team->size && status == COH_OK; i++) {
+        status = await_entry(team, call, op, i);
+        if (status == COH_OK)
+            status = compare_with(team, call, i);
+    }
     if (status == COH_OK)
         team->settled = team->epoch;
     return status;

@@ -28,7 +28,7 @@ struct coh_team {
     uint32_t epoch;    /* of the last meeting; touched only by who holds `busy` */
     uint32_t now;      /* of the meeting that the present call is in, or about to be in */
     uint32_t start;    /* the epoch before the first */
-    uint32_t settled;  /* the last epoch that all members are known to have entered */
+    uint32_t settled;  /* all members are known to have made the same calls up to this epoch */
     atomic_int busy;   /* a thread is in a collective of this team */
     atomic_int queued; /* started collectives that are not done; they come before later calls */
     cohi_meet *mine;
@@ -127,6 +127,10 @@ coh_status cohi_team_break(coh_team *team, const char *call, cohi_opcode ours, i
 /* Whether a member was seen in another call than this rank, which breaks the team: for waits that
  * take long. COH_OK when not. */
 coh_status cohi_team_compare(coh_team *team, const char *call, cohi_opcode op);
+
+/* The same for all calls since the last that is settled, once all members have entered this rank's
+ * last one, which is then settled. */
+coh_status cohi_team_compare_past(coh_team *team, const char *call);
 
 /* The error that stands against the team, if one does: a lost or stalled member, a mismatch. */
 coh_status cohi_team_standing(coh_team *team, const char *call);

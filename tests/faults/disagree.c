@@ -183,6 +183,22 @@ static void unequal_roots(test_rank *self)
     }
 }
 
+/* Each takes itself for the root and leaves at once: found out in the next call, in which all wait
+ * for all, before anything is done there. */
+static void all_are_roots(test_rank *self)
+{
+    struct corner corner;
+    if (!CHECK_OK(test_join(self)) || !enter(self, &corner))
+        return;
+    coh_status status =
+        coh_broadcast(corner.team, COH_F32, corner.source, corner.source, COUNT, self->rank);
+    if (status == COH_OK)
+        status = coh_all_reduce(corner.team, COH_F32, COH_SUM, corner.source, corner.target, COUNT);
+    CHECK_REFUSED(status, COH_MISMATCH, "broadcast|root");
+    CHECK(untouched(corner.target, sizeof corner.target));
+    CHECK(!leave(&corner) || coh_finalize(self->world) == COH_OK);
+}
+
 /* Member 0 sends 3 to each, of which the last expects 2. */
 static void unequal_expectations(test_rank *self)
 {
@@ -417,6 +433,7 @@ const test_case fault_disagree[] = {
     DISAGREE(unequal_types, ON_ALL),
     DISAGREE(unequal_operations, ON_ALL),
     DISAGREE(unequal_roots, ON_ALL),
+    DISAGREE(all_are_roots, ON_ALL),
     DISAGREE(unequal_expectations, ON_ALL),
     DISAGREE(other_calls, ON_ALL),
     DISAGREE(one_left_out, ON_ALL),
