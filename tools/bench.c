@@ -349,8 +349,10 @@ static size_t plan_jobs(const cohi_bench_options *options, cohi_bench_options jo
     if (count > 0)
         return count;
     jobs[count++] = options_of_job(options, 2, 0);
+    uint64_t crowd = (uint64_t)cohi_os_core_count() * CROWD;
     if (!options->against)
-        jobs[count++] = options_of_job(options, (uint64_t)cohi_os_core_count() * CROWD, 1);
+        jobs[count++] =
+            options_of_job(options, crowd < COHI_BENCH_RANKS ? crowd : COHI_BENCH_RANKS, 1);
     return count;
 }
 

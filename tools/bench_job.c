@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARGUMENTS = 48, PATH_ROOM = 4096 };
+enum { ARGUMENTS = 128, PATH_ROOM = 4096 };
 
 /* A command line in the making. */
 struct command {

@@ -142,13 +142,19 @@ static void fill_row(const struct sight *sight, int rank, cohi_table_row *row)
         snprintf(row->cell[5], COHI_CELL_BYTES, "rank %d", sight->waits_for);
 }
 
+/* A job may have begun since `now`. */
+static uint64_t age_of(const cohi_board_head *head, uint64_t now)
+{
+    return now > head->created_ns ? now - head->created_ns : 0;
+}
+
 static int print_job(const struct job *job, uint64_t now)
 {
     static const char *const titles[] = {"RANK", "PID", "STATE", "OPERATION", "WAITING", "FOR"};
     const cohi_board_head *head = job->board.head;
     char age[32], launcher[64] = "no launcher";
     cohi_table table;
-    cohi_duration_text(now - head->created_ns, age, sizeof age);
+    cohi_duration_text(age_of(head, now), age, sizeof age);
     if (head->launcher)
         snprintf(launcher, sizeof launcher, "launcher %d", (int)head->launcher);
     printf("%.64s: %s, ranks %u, age %s\n", head->program, launcher, head->size, age);
@@ -206,7 +212,7 @@ static json_t *job_json(const struct job *job, uint64_t now)
     json_t *launcher = head->launcher ? json_integer(head->launcher) : json_null();
     return json_pack("{s:o, s:o, s:o, s:i, s:f, s:o}", "program", cohi_json_text(program),
                      "version", cohi_json_text(version), "launcher", launcher, "size",
-                     (int)head->size, "age_s", seconds(now - head->created_ns), "ranks", ranks);
+                     (int)head->size, "age_s", seconds(age_of(head, now)), "ranks", ranks);
 }
 
 static int print_json(const struct jobs *jobs)

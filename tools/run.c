@@ -32,9 +32,21 @@ static void shift(uint64_t *deadline, uint64_t by)
         *deadline += by;
 }
 
+/* Whether a shell that controls jobs is above. Without one nobody would continue what has stopped,
+ * and the kernel, too, lets such a program go on. */
+static int could_be_continued(void)
+{
+    pid_t parent = getppid(); /* 0: of another namespace */
+    return parent > 0 && getsid(parent) == getsid(0);
+}
+
 /* Stops with the ranks; the time until it is continued counts for nothing. */
 static void stop_here(cohi_run *run, int by_kernel)
 {
+    if (by_kernel && !could_be_continued()) {
+        cohi_run_order(run, SIGCONT); /* the terminal has stopped the ranks already */
+        return;
+    }
     if (!by_kernel)
         cohi_run_order(run, SIGSTOP);
     uint64_t stopped = cohi_now_ns();
@@ -150,8 +162,23 @@ static int output_pending(const cohi_run *run)
     return cohi_sink_pending(&sinks[0]) > 0 || cohi_sink_pending(&sinks[1]) > 0;
 }
 
-/* All ranks are gone; a slow reader may take its time, unless the user has lost patience. */
-static void write_last_output(cohi_run *run)
+/* The first signal that asks for the end, or 0. */
+static int take_last_signals(cohi_run *run)
+{
+    struct signalfd_siginfo info;
+    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGTSTP)
+            stop_here(run, info.ssi_code == SI_KERNEL);
+        else if (cohi_run_ends_by(signal))
+            return signal;
+    }
+    return 0;
+}
+
+/* All ranks are gone; a slow reader may take its time, unless the user has lost patience: then the
+ * signal that said so, else 0. */
+static int write_last_output(cohi_run *run)
 {
     run->timeout_at_ns = UINT64_MAX;
     run->stage_deadline_ns =
@@ -159,13 +186,11 @@ static void write_last_output(cohi_run *run)
     for (;;) {
         cohi_output_tick(&run->output, cohi_now_ns());
         if (!output_pending(run) || cohi_now_ns() >= run->stage_deadline_ns)
-            return;
+            return 0;
         wait_for_events(run, POLL_RANKS);
-        struct signalfd_siginfo info;
-        while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-            if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
-                return;
-        }
+        int signal = take_last_signals(run);
+        if (signal)
+            return signal;
     }
 }
 
@@ -308,13 +333,15 @@ static int run_job(cohi_run *run)
     cohi_run_judge(run);
     cohi_output_drain(&run->output);
     int status = cohi_run_report(run);
-    write_last_output(run);
+    int signal = write_last_output(run);
+    if (status == 0 && signal)
+        return 128 + signal;
     if (status != 0 || !run->output.sinks[0].error)
         return status;
     run->why = COHI_WHY_OUTPUT;
     run->why_value = run->output.sinks[0].error;
     status = cohi_run_report(run);
-    write_last_output(run);
+    (void)write_last_output(run);
     return status;
 }
 

@@ -135,6 +135,9 @@ void cohi_run_end(cohi_run *run, cohi_run_why why, int value);
 /* A signal from the user. */
 void cohi_run_signal(cohi_run *run, int signal, int by_kernel);
 
+/* Whether the signal asks for the end. */
+int cohi_run_ends_by(int signal);
+
 /* Goes on to the next stage when the time of this one is over. */
 void cohi_run_advance(cohi_run *run, uint64_t now);
 

@@ -81,11 +81,16 @@ void cohi_run_end(cohi_run *run, cohi_run_why why, int value)
 
 /* ---- signals ---- */
 
+int cohi_run_ends_by(int signal)
+{
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
 /* The terminal has already sent its signal to the ranks, which are in the launcher's process group.
  */
 void cohi_run_signal(cohi_run *run, int signal, int by_kernel)
 {
-    int ends = signal != SIGUSR1 && signal != SIGUSR2;
+    int ends = cohi_run_ends_by(signal);
     if (ends && run->why != COHI_WHY_NONE) {
         if (run->stage < COHI_STAGE_KILL)
             enter_stage(run, COHI_STAGE_KILL);

@@ -3,6 +3,11 @@
 
 #include <shmem.h>
 
+/* The tool says which library it means: a compiler of another one is no use to it. */
+#if defined(PEER_OSHMEM) && !defined(OSHMEM_MAJOR_VERSION)
+#error "this oshcc is not Open MPI's"
+#endif
+
 struct job {
     int rank, peer;
     size_t bytes;

@@ -15,6 +15,8 @@ struct shmemi_state shmemi;
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static int open_count;                                         /* inits without a finalize */
 static bool ends_by_itself;                                    /* start_pes was called */
+static bool ends_all;                                          /* shmem_global_exit was */
+static pid_t joined_as;                                        /* the process that is the PE */
 static int thread_level = SHMEM_THREAD_MULTIPLE;
 
 /* ---- failure ---- */
@@ -139,12 +141,13 @@ static void leave(const char *routine)
 /*
  * exit(3), or a return from main. What started by start_pes is finalized here, as the standard has
  * it, and so is a program that forgot to; one that ends with an error is not waited for by the
- * others, who are told by the launcher.
+ * others, who are told by the launcher. A PE that ends all waits for nobody, and a forked child is
+ * no PE.
  */
 static void at_exit(int status, void *arg)
 {
     (void)arg;
-    if (!shmemi.world || status != 0)
+    if (!shmemi.world || status != 0 || ends_all || getpid() != joined_as)
         return;
     ends_by_itself = false;
     leave("exit");
@@ -169,6 +172,7 @@ static bool join(void)
         fprintf(stderr, "shmem: %s\n", coh_last_error());
         return false;
     }
+    joined_as = getpid();
     shmemi.pe = coh_rank(shmemi.world);
     shmemi.npes = coh_size(shmemi.world);
     shmemi_open_teams();
@@ -233,7 +237,8 @@ SHMEMI_DEFINE(void, shmem_finalize, (void))
 SHMEMI_DEFINE(void, shmem_global_exit, (int status))
 {
     shmemi_enter(SHMEMI_NAME);
-    (void)coh_global_exit(shmemi.world, status);
+    ends_all = true;
+    (void)coh_global_exit(shmemi.world, status & 0xff); /* what a process can end with */
     shmemi_fail(SHMEMI_NAME, "status=%d", status);
 }
 

@@ -109,7 +109,7 @@ static void note(lap *run, int index, coh_status status)
     if (status == COH_OK || run->failure.status != COH_OK)
         return;
     const char *why = coh_last_error();
-    run->failure = (trailer){run->own, index, status};
+    run->failure = (trailer){run->own, index, (int32_t)status};
     snprintf(run->sentence, sizeof run->sentence, "%s", *why ? why : coh_status_text(status));
 }
 

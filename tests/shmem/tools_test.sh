@@ -58,6 +58,36 @@ SHMEM_SYMMETRIC_SIZE=lots "$bin/oshrun" -n 2 "$folder/hello" 2>"$folder/err" && 
 grep -q SHMEM_SYMMETRIC_SIZE "$folder/err" || fail 'the variable is not named'
 SHMEM_SYMMETRIC_SIZE=3.5M "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size with a fraction'
 
+# A PE that ends all waits for nobody, with whatever status; a forked child is no PE.
+cat >"$folder/ends.c" <<'EOF'
+#include <shmem.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    int status = -1;
+    shmem_init();
+    if (count < 2) {
+        if (fork() == 0)
+            exit(0);
+        wait(&status);
+        return status;
+    }
+    if (shmem_my_pe() == 0)
+        shmem_global_exit(atoi(words[1]));
+    shmem_barrier_all();
+    return 9;
+}
+EOF
+"$bin/oshcc" -v "$folder/ends.c" -o "$folder/ends" 2>/dev/null || fail 'oshcc -v does not link'
+expect '' "$bin/oshrun" -n 3 "$folder/ends"
+[ ! -s "$folder/err" ] || fail "a forked child says: $(cat "$folder/err")"
+expect '' "$bin/oshrun" -n 3 "$folder/ends" 0
+[ ! -s "$folder/err" ] || fail "shmem_global_exit(0) says: $(cat "$folder/err")"
+"$bin/oshrun" -n 3 "$folder/ends" -1 2>/dev/null
+[ $? = 255 ] || fail 'shmem_global_exit(-1)'
+
 # A folder with one that passes, one that fails and one that is no program.
 mkdir "$folder/suite"
 cp "$sources/order.c" "$sources/check.h" "$folder/suite"

@@ -4,7 +4,7 @@
 
 for engine in shm threads; do
     run 0 bench --quick --rounds 2 --engine $engine --sizes 8,64K
-    for word in barrier sync put get quiet all_reduce broadcast scan to_bf16 "of limit"; do
+    for word in barrier sync put get quiet all_reduce broadcast scan to_bf16 from_f8e5m2 "of limit"; do
         says out "$word"
     done
 done

@@ -46,6 +46,29 @@ awk '{ gsub(/0+/, "a"); gsub(/1+/, "b"); gsub(/2+/, "c"); if (length($0) > 1) ex
     "$folder/out" || fail "two ranks in one line"
 rm "$folder/out"
 
+# Signals that do not ask for the end lose nothing of what a slow reader has not taken; one that does
+# is the status.
+mkfifo "$folder/last"
+"$cohort" run sh -c 'head -c 300000 /dev/zero | tr "\0" "\n"' >"$folder/last" &
+launcher=$!
+exec 8<"$folder/last"
+sleep 0.5
+kill -USR1 "$launcher"
+kill -TSTP "$launcher"
+sleep 0.2
+kill -CONT "$launcher"
+[ "$(wc -l <&8)" = 300000 ] || fail "bytes were lost by a signal behind a slow reader"
+exec 8<&-
+wait "$launcher" || fail "the job that was stopped behind a slow reader"
+"$cohort" run sh -c 'head -c 300000 /dev/zero | tr "\0" "\n"' >"$folder/last" &
+launcher=$!
+exec 8<"$folder/last"
+sleep 0.5
+kill -TERM "$launcher"
+wait "$launcher"
+[ $? = 143 ] || fail "the status of a job whose last output was given up"
+exec 8<&-
+
 # A reader that is slow holds the ranks up without costing the launcher time.
 mkfifo "$folder/fifo"
 "$cohort" run -n 2 sh -c 'head -c 2000000 /dev/zero | tr "\0" "\n"' >"$folder/fifo" &
