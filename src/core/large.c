@@ -2,6 +2,7 @@
 
 #include "base/os.h"
 #include "core/control.h"
+#include "core/heap.h"
 #include "core/match.h"
 #include "core/rma.h"
 #include "memory/host_copy.h"
@@ -54,12 +55,14 @@ static bool kernel_reaches(cohi_mailbox *box, int rank, uint64_t token_at, uint6
     return known > 0;
 }
 
+/* A place in the heap is the peer's own, which may have grown its heap before this rank has: all of
+ * what is reserved is mapped. */
 static cohi_reach reach(cohi_mailbox *box, int rank, size_t bytes, const cohi_offer *place,
                         char **there)
 {
     coh_world *world = box->world;
-    uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
     char *heap = world->peers[rank].heap;
+    uint64_t limit = heap ? cohi_heap_reserved(world) : 0;
     *there = (char *)(uintptr_t)place->address;
     if (world->crew)
         return COHI_REACH_COPY;

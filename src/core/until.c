@@ -201,7 +201,9 @@ static coh_status wait_long(coh_world *world, const char *call, const coh_watch 
                             struct question *question)
 {
     coh_status status = COH_OK;
-    uint64_t deadline = watch->timeout_ns ? cohi_now_ns() + watch->timeout_ns : UINT64_MAX;
+    uint64_t now = cohi_now_ns();
+    bool ends = watch->timeout_ns > 0 && watch->timeout_ns < UINT64_MAX - now;
+    uint64_t deadline = ends ? now + watch->timeout_ns : UINT64_MAX;
     cohi_wait wait;
     cohi_rma_publish(world, COHI_OP_WAIT);
     cohi_wait_begin(&wait, world, call, COHI_OP_WAIT, NULL, watch->from);

@@ -214,6 +214,26 @@ static void timeouts_pass(test_rank *self)
     CHECK_OK(coh_free(self->world, words));
 }
 
+/* The longest time is as good as none. */
+static void longest_timeout(test_rank *self)
+{
+    uint32_t *words, value = 1;
+    size_t index = 99;
+    if (!CHECK_OK(coh_calloc(self->world, WORDS, sizeof *words, (void **)&words)))
+        return;
+    coh_watch watch = watch_of(words, NULL, &value, 0);
+    watch.timeout_ns = UINT64_MAX;
+    if (self->rank == 0)
+        CHECK_OK(coh_wait_any(self->world, &watch, &index));
+    if (self->rank == 1) {
+        test_sleep(0.05);
+        CHECK_OK(coh_put(self->world, &words[2], &value, sizeof value, 0));
+    }
+    CHECK_EQ(index, self->rank == 0 ? 2 : 99);
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_OK(coh_free(self->world, words));
+}
+
 /* ---- what satisfies a wait ---- */
 
 struct mail {
@@ -407,6 +427,7 @@ const test_case conform_waits[] = {
     CASE(every_comparison_and_type, "S12", ON_MEMORY, SIZE(1) | SIZE(2), .limit_s = 60),
     CASE(masks_and_vectors, "S12", ON_MEMORY, SIZE(1) | SIZE(3), .limit_s = 60),
     CASE(empty_watches, "S12", ON_MEMORY, ANY_SIZE),
+    CASE(longest_timeout, "S9", ON_MEMORY, FROM_TWO),
     CASE(timeouts_pass, "S12", ON_MEMORY, ANY_SIZE),
     CASE(satisfied_by_a_store, "S7 S12", ON_MAPPED, ANY_SIZE, .limit_s = 60),
     CASE(satisfied_by_a_put, "S7 S12", ON_MEMORY, ANY_SIZE, .limit_s = 60),
