@@ -427,7 +427,7 @@ const test_case conform_waits[] = {
     CASE(every_comparison_and_type, "S12", ON_MEMORY, SIZE(1) | SIZE(2), .limit_s = 60),
     CASE(masks_and_vectors, "S12", ON_MEMORY, SIZE(1) | SIZE(3), .limit_s = 60),
     CASE(empty_watches, "S12", ON_MEMORY, ANY_SIZE),
-    CASE(longest_timeout, "S9", ON_MEMORY, FROM_TWO),
+    CASE(longest_timeout, "S12", ON_MEMORY, FROM_TWO),
     CASE(timeouts_pass, "S12", ON_MEMORY, ANY_SIZE),
     CASE(satisfied_by_a_store, "S7 S12", ON_MAPPED, ANY_SIZE, .limit_s = 60),
     CASE(satisfied_by_a_put, "S7 S12", ON_MEMORY, ANY_SIZE, .limit_s = 60),
