@@ -532,7 +532,8 @@ coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const
 
 /* ---- and out ---- */
 
-/* Completes and meets, as far as the others can still be met. */
+/* Completes and meets, as far as the others can still be met: first so that all have sent what they
+ * send, then so that nobody leaves while another copies. */
 static coh_status part(coh_world *world, const char *call)
 {
     cohi_mailbox_settle(world, call);
@@ -542,6 +543,10 @@ static coh_status part(coh_world *world, const char *call)
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    if (status == COH_OK)
+        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+    if (status == COH_OK)
+        status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
         status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
     return cohi_team_leave(world->team, status);

@@ -321,6 +321,12 @@ bool cohi_large_step(cohi_mailbox *box, coh_request *request)
     }
 }
 
+bool cohi_large_is_accepted(const coh_request *request)
+{
+    uint32_t state = atomic_load_explicit(&request->move.ticket->state, memory_order_acquire);
+    return state == COHI_TICKET_MOVING || state == COHI_TICKET_STREAMING;
+}
+
 void cohi_large_stop(const coh_request *request)
 {
     atomic_fetch_add(&request->move.ticket->claimed, STOP);

@@ -31,6 +31,9 @@ void cohi_large_accept(cohi_mailbox *box, coh_request *receive, const cohi_envel
  */
 bool cohi_large_step(cohi_mailbox *box, coh_request *request);
 
+/* Whether the receiver has accepted it, so that it goes on as both sides make calls. */
+bool cohi_large_is_accepted(const coh_request *request);
+
 /* Stops the other side from claiming more; for a request that is given up. */
 void cohi_large_stop(const coh_request *request);
 

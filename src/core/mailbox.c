@@ -373,6 +373,34 @@ static bool settled(cohi_mailbox *box)
     return all;
 }
 
+static bool is_moving(cohi_mailbox *box)
+{
+    bool any = false;
+    pthread_mutex_lock(&box->lock);
+    for (cohi_link *at = cohi_queue_first(&box->moving); at && !any;
+         at = cohi_queue_next(&box->moving, at)) {
+        const coh_request *request = (const coh_request *)at;
+        any = request->move.ticket && cohi_large_is_accepted(request);
+    }
+    pthread_mutex_unlock(&box->lock);
+    return any;
+}
+
+coh_status cohi_mailbox_finish(coh_world *world, const char *call)
+{
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    if (!world->mailbox)
+        return COH_OK;
+    while (cohi_mailbox_progress(world->mailbox))
+        continue;
+    cohi_wait_begin(&wait, world, call, COHI_OP_FINALIZE, NULL, -1);
+    while (status == COH_OK && is_moving(world->mailbox))
+        status = cohi_wait_step(&wait);
+    cohi_wait_end(&wait);
+    return status;
+}
+
 void cohi_mailbox_settle(coh_world *world, const char *call)
 {
     cohi_mailbox *box = world->mailbox;

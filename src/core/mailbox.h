@@ -170,6 +170,10 @@ void cohi_mailbox_close(coh_world *world);
 /* Looks at what has come, and moves what can be moved; whether there was anything. Never sleeps. */
 bool cohi_mailbox_progress(cohi_mailbox *box);
 
+/* Takes what has come, and waits until what a receiver has accepted is through: the other side may
+ * be copying into, or from, what the program frees next. */
+coh_status cohi_mailbox_finish(coh_world *world, const char *call);
+
 /* Waits until the engine has let go of all frames of this rank, as far as it can be waited for. */
 void cohi_mailbox_settle(coh_world *world, const char *call);
 

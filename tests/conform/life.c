@@ -125,6 +125,28 @@ static void finalize_completes(test_rank *self)
     free(source);
 }
 
+/* A long message that both sides have started is whole when they have left. */
+static void finalize_moves_messages(test_rank *self)
+{
+    enum { BYTES = 8 << 20 };
+    unsigned char *memory = malloc(BYTES);
+    coh_request *request = NULL;
+    coh_team *team = coh_team_world(self->world);
+    memset(memory, self->rank == 0 ? 7 : 0, BYTES);
+    if (self->rank == 0 && self->seed % 2)
+        test_sleep(0.02);
+    if (self->rank == 0)
+        CHECK_OK(coh_send_start(team, 1, 5, memory, BYTES, &request));
+    if (self->rank == 1)
+        CHECK_OK(coh_receive_start(team, 0, 5, memory, BYTES, &request));
+    CHECK_OK(coh_finalize(self->world));
+    self->world = NULL;
+    for (size_t i = 0; i < BYTES && self->rank == 1; i++)
+        if (!CHECK_EQ(memory[i], 7))
+            break;
+    free(memory);
+}
+
 static void finalize_twice(test_rank *self)
 {
     void *memory;
@@ -399,6 +421,7 @@ const test_case conform_life[] = {
     CASE(two_jobs_at_once, "S46", ON_SHM, ANY_SIZE, .mode = TEST_UNJOINED),
     CASE(two_crews_at_once, "S46", ON_THREADS | ON_SIM, SIZE(1), .mode = TEST_ALONE),
     CASE(finalize_completes, "S46", ON_MEMORY, ANY_SIZE),
+    CASE(finalize_moves_messages, "S46", ON_MAPPED, FROM_TWO),
     CASE(finalize_twice, "S46 F17", ON_ALL, ANY_SIZE),
     CASE(singleton, "S46", ON_SHM, SIZE(1), .mode = TEST_ALONE),
     CASE(fall_back, "S46", ON_SHM, SIZE(1), .mode = TEST_ALONE),
