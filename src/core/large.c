@@ -327,7 +327,16 @@ bool cohi_large_is_accepted(const coh_request *request)
     return state == COHI_TICKET_MOVING || state == COHI_TICKET_STREAMING;
 }
 
-void cohi_large_stop(const coh_request *request)
+void cohi_large_stop(coh_request *request)
 {
-    atomic_fetch_add(&request->move.ticket->claimed, STOP);
+    uint64_t claimed = atomic_fetch_add(&request->move.ticket->claimed, STOP);
+    request->move.claimed = claimed < request->move.chunks ? claimed : request->move.chunks;
+}
+
+bool cohi_large_is_copying(const coh_request *request)
+{
+    const cohi_ticket *ticket = request->move.ticket;
+    uint32_t state = atomic_load_explicit(&ticket->state, memory_order_acquire);
+    return state == COHI_TICKET_MOVING
+           && atomic_load_explicit(&ticket->done, memory_order_acquire) < request->move.claimed;
 }

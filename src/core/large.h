@@ -35,6 +35,9 @@ bool cohi_large_step(cohi_mailbox *box, coh_request *request);
 bool cohi_large_is_accepted(const coh_request *request);
 
 /* Stops the other side from claiming more; for a request that is given up. */
-void cohi_large_stop(const coh_request *request);
+void cohi_large_stop(coh_request *request);
+
+/* Whether the other side may still be copying a chunk that it had claimed before. */
+bool cohi_large_is_copying(const coh_request *request);
 
 #endif

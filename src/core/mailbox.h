@@ -83,6 +83,7 @@ typedef struct cohi_move {
     cohi_reach reach;
     char *there;
     uint64_t chunks;
+    uint64_t claimed; /* of them, when the request was given up */
     size_t gone;      /* bytes streamed or sent in frames so far; for a receive, come */
     bool accepted;    /* the receiver has a buffer (frames) */
     uint64_t partner; /* the other side's serial (frames) */

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "core/control.h"
 #include "core/large.h"
 #include "core/match.h"
@@ -63,6 +64,17 @@ static void await_worker(const coh_request *request)
         sched_yield();
 }
 
+/* The other side may be in the middle of a chunk, which takes it a millisecond if it is well; the
+ * memory is the caller's again then. */
+static void await_chunk(const coh_request *request)
+{
+    const uint64_t end = cohi_now_ns() + COHI_NS_PER_S;
+    int peer = atomic_load(&request->peer);
+    while (cohi_large_is_copying(request) && cohi_now_ns() < end
+           && cohi_verdict_on(request->world, peer) == 0)
+        sched_yield();
+}
+
 /* Takes it back; false when it is done after all: what had come before the peer ended counts.
  * Another thread may be copying for it. */
 static bool withdraw(coh_request *request)
@@ -84,11 +96,14 @@ static bool withdraw(coh_request *request)
         pthread_mutex_lock(&box->lock);
     }
     bool open = !is_done(request);
+    bool shared = open && request->stage == COHI_REQUEST_MOVING && request->move.ticket;
     if (open)
         stop(box, partner, request);
     pthread_mutex_unlock(&box->lock);
     if (send)
         pthread_mutex_unlock(&partner->out_lock);
+    if (shared)
+        await_chunk(request);
     return open;
 }
 
