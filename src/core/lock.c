@@ -4,8 +4,8 @@
  * Each rank's copy of the lock is one word. On the lock's home, its TAIL is the last rank that
  * asked. A rank that asks puts itself there, links itself to the one it found (the NEXT of that
  * one's copy), and waits for GRANTED in its own copy, which its predecessor sets. When a
- * predecessor is lost, the home's copy is marked DEAD with its rank, which everybody who waits
- * looks at now and then.
+ * predecessor is lost or stalled, the home's copy is marked DEAD with its rank, which everybody who
+ * waits looks at now and then.
  */
 #include "core/atomic.h"
 #include "core/fault.h"
@@ -73,12 +73,16 @@ static uint64_t own_word(const struct lock *lock)
     return __atomic_load_n(lock->mine, __ATOMIC_ACQUIRE);
 }
 
+/* What is known here against the rank says which error it is; the mark at the home may have come
+ * before that, and is then a loss. */
 static coh_status fail_dead(const struct lock *lock, int rank)
 {
-    return cohi_world_fail(lock->world, lock->call, COH_PEER_LOST,
-                           "the lock at offset %" PRIu64 " is dead: rank %d was lost while it held "
-                           "it or waited for it",
-                           lock->offset, rank);
+    coh_status verdict = cohi_verdict_status(cohi_verdict_on(lock->world, rank));
+    coh_status status = verdict == COH_OK ? COH_PEER_LOST : verdict;
+    return cohi_world_fail(lock->world, lock->call, status,
+                           "the lock at offset %" PRIu64 " is dead: rank %d %s while it held it or "
+                           "waited for it",
+                           lock->offset, rank, status == COH_PEER_LOST ? "was lost" : "stalled");
 }
 
 /* Replaces the home's word by `change` of it, whatever others do meanwhile; *before is what it
@@ -182,8 +186,17 @@ static coh_status wait_for(const struct lock *lock, uint64_t bits, int rank)
     }
     cohi_wait_end(&wait);
     cohi_rma_publish(world, COHI_OP_NONE);
-    if (status == COH_PEER_LOST && rank >= 0 && cohi_verdict_on(world, rank))
+    if (status != COH_OK && rank >= 0 && cohi_verdict_on(world, rank))
         return declare_dead(lock, rank);
+    return status;
+}
+
+/* A rank that fails in the queue keeps its place there, and nobody can take it out: the lock is
+ * dead, since who is behind it, or the rank itself when it asks again, would wait for ever. */
+static coh_status abandon_place(const struct lock *lock, coh_status status)
+{
+    uint64_t before;
+    (void)change_home(lock, mark_dead, lock->world->rank, &before);
     return status;
 }
 
@@ -191,9 +204,12 @@ static coh_status queue_behind(const struct lock *lock, int predecessor)
 {
     coh_status status =
         apply(lock, predecessor, COH_ATOMIC_ADD, in_field(lock->world->rank, NEXT_AT), NULL, NULL);
-    if (status == COH_PEER_LOST)
+    if (status == COH_PEER_LOST || (status != COH_OK && cohi_verdict_on(lock->world, predecessor)))
         return declare_dead(lock, predecessor);
-    return status == COH_OK ? wait_for(lock, GRANTED, predecessor) : status;
+    if (status == COH_OK)
+        status = wait_for(lock, GRANTED, predecessor);
+    bool declared = status != COH_OK && cohi_verdict_on(lock->world, predecessor);
+    return status == COH_OK || declared ? status : abandon_place(lock, status);
 }
 
 /* ---- one's own copy ---- */
@@ -303,7 +319,9 @@ static coh_status pass_on(const struct lock *lock, int tail)
         return status;
     int next = field(own_word(lock), NEXT_AT);
     status = apply(lock, next, COH_ATOMIC_OR, GRANTED, NULL, NULL);
-    return status == COH_PEER_LOST ? declare_dead(lock, next) : status;
+    if (status == COH_PEER_LOST || (status != COH_OK && cohi_verdict_on(lock->world, next)))
+        return declare_dead(lock, next);
+    return status;
 }
 
 static coh_status clear(const struct lock *lock)

@@ -219,6 +219,62 @@ static void last_waiter_dies(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* ---- stalled ---- */
+
+/* Rank 1 holds all locks, which have different homes. Who asks is told each time, and nobody is
+ * left waiting behind one who was. */
+static void check_all_refused(test_rank *self, coh_lock *locks, coh_status expected)
+{
+    struct scene *scene = self->shared;
+    int taken = 77;
+    CHECK(test_await(&scene->asking, 1, 10));
+    for (int i = 0; i < LOCKS; i++) {
+        CHECK_REFUSED(coh_lock_set(self->world, &locks[i]), expected, "rank 1");
+        CHECK_REFUSED(coh_lock_set(self->world, &locks[i]), expected, "rank 1");
+        CHECK_REFUSED(coh_lock_test(self->world, &locks[i], &taken), expected, "rank 1");
+    }
+    CHECK_EQ(taken, 77);
+    atomic_fetch_add(&scene->finished, 1);
+    CHECK(test_await(&scene->finished, (uint64_t)self->size - 1, 10));
+}
+
+static void take_all(test_rank *self, coh_lock *locks)
+{
+    struct scene *scene = self->shared;
+    for (int i = 0; i < LOCKS; i++)
+        CHECK_OK(coh_lock_set(self->world, &locks[i]));
+    atomic_store(&scene->asking, 1);
+}
+
+static void holder_stops(test_rank *self)
+{
+    coh_lock *locks;
+    if (!join_with_locks(self, &locks))
+        return;
+    if (self->rank == VICTIM_RANK) {
+        take_all(self, locks);
+        raise(SIGSTOP);
+        return;
+    }
+    check_all_refused(self, locks, COH_STALLED);
+    coh_finalize(self->world);
+}
+
+static void holder_is_busy_past_the_timeout(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    coh_lock *locks;
+    if (!join_with_locks(self, &locks))
+        return;
+    if (self->rank == VICTIM_RANK) {
+        take_all(self, locks);
+        CHECK(test_await(&scene->finished, 1, 10));
+    } else {
+        check_all_refused(self, locks, COH_TIMED_OUT);
+    }
+    coh_finalize(self->world);
+}
+
 #define DEADLY(function, size, ...)                                                \
     CASE(function, "F2", ON_SHM, SIZE(size), .mode = TEST_UNJOINED, .limit_s = 30, \
          .victims = VICTIM(VICTIM_RANK), __VA_ARGS__)
@@ -230,5 +286,8 @@ const test_case fault_locked[] = {
     DEADLY(holder_dies_while_others_try, 4, .exit_code = 0),
     DEADLY(waiter_dies, 3, .director = strike_the_waiter),
     DEADLY(last_waiter_dies, 3, .director = strike_the_waiter),
+    DEADLY(holder_stops, 4, .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
+    CASE(holder_is_busy_past_the_timeout, "F9a", ON_MAPPED, SIZE(2), .mode = TEST_UNJOINED,
+         .environment = "COHORT_TIMEOUT=0.7"),
 };
 FAULT_COUNT(locked);
