@@ -134,6 +134,19 @@ static void attach_fds(struct msghdr *message, union fd_room *room, const int *f
     memcpy(CMSG_DATA(header), fds, sizeof(int) * (size_t)count);
 }
 
+/* Room in the socket, or, where the user has too many descriptors under way in all sockets, a
+ * moment: nothing tells when a receiver took some. */
+static int wait_to_send(int fd, int why, uint64_t deadline_ns)
+{
+    static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
+    if (why == EAGAIN)
+        return wait_for(fd, POLLOUT, deadline_ns);
+    if (cohi_now_ns() >= deadline_ns)
+        return ETIMEDOUT;
+    nanosleep(&moment, NULL);
+    return 0;
+}
+
 int cohi_os_send(int fd, const void *data, size_t bytes, const int *fds, int fd_count,
                  uint64_t deadline_ns)
 {
@@ -152,9 +165,9 @@ int cohi_os_send(int fd, const void *data, size_t bytes, const int *fds, int fd_
         }
         if (errno == EINTR)
             continue;
-        if (errno != EAGAIN)
+        if (errno != EAGAIN && errno != ETOOMANYREFS)
             return errno == EPIPE ? ECONNRESET : errno;
-        int error = wait_for(fd, POLLOUT, deadline_ns);
+        int error = wait_to_send(fd, errno, deadline_ns);
         if (error)
             return error;
     }
