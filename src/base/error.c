@@ -78,6 +78,7 @@ static coh_status status_of_errno(int error)
         return COH_NO_MEMORY;
     case EMFILE:
     case ENFILE:
+    case EFBIG:
     case EAGAIN:
         return COH_LIMIT;
     case ENOSYS:
@@ -97,6 +98,14 @@ static void describe_descriptor_limit(char *text, size_t room)
                  (unsigned long long)limit.rlim_cur);
 }
 
+static void describe_file_limit(char *text, size_t room)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(text, room, "; a file may have %llu bytes (RLIMIT_FSIZE, ulimit -f)",
+                 (unsigned long long)limit.rlim_cur);
+}
+
 coh_status cohi_fail_os(int error, const char *format, ...)
 {
     char what[COHI_SENTENCE_BYTES];
@@ -107,6 +116,8 @@ coh_status cohi_fail_os(int error, const char *format, ...)
     char limit[96] = "";
     if (error == EMFILE)
         describe_descriptor_limit(limit, sizeof limit);
+    else if (error == EFBIG)
+        describe_file_limit(limit, sizeof limit);
     const char *why = strerrordesc_np(error);
     return cohi_fail(status_of_errno(error), "%s: %s%s", what, why ? why : "unknown error", limit);
 }

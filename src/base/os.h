@@ -18,7 +18,8 @@
 
 size_t cohi_os_page_bytes(void);
 
-/* A memfd of `bytes`, sealed against growing and shrinking; sparse until committed. */
+/* A memfd of `bytes`, sealed against growing and shrinking; sparse until committed. EFBIG when
+ * RLIMIT_FSIZE is less. */
 int cohi_os_shared_create(const char *name, size_t bytes, int *fd);
 
 /* Reads a memfd's size. Used on descriptors that came from a peer, before mapping them. */

@@ -21,8 +21,18 @@ size_t cohi_os_page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Past the limit the kernel does not only refuse: its signal ends the process. */
+static int exceeds_file_limit(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+           && bytes > limit.rlim_cur;
+}
+
 static int seal(int fd, size_t bytes)
 {
+    if (exceeds_file_limit(bytes))
+        return EFBIG;
     if (ftruncate(fd, (off_t)bytes) != 0)
         return errno;
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)

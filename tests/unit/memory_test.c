@@ -1,0 +1,48 @@
+#include "unit.h"
+
+#include "base/os.h"
+#include "memory/host_region.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT = 1 << 20 };
+
+/* In a process of its own, since the limit stays and what goes wrong ends the process. */
+static int run_in_child(int (*body)(void))
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static int make_regions_about_the_limit(void)
+{
+    cohi_host_region region;
+    struct rlimit limit = {LIMIT, LIMIT};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        return 1;
+    if (cohi_host_region_shared(LIMIT, 0, &region) != COH_OK)
+        return 2;
+    if (cohi_host_region_shared(LIMIT + 4096, 0, &region) != COH_LIMIT)
+        return 3;
+    return strstr(coh_last_error(), "1048576") && strstr(coh_last_error(), "RLIMIT_FSIZE") ? 0 : 4;
+}
+
+static void the_file_limit_is_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(make_regions_about_the_limit), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_file_limit_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
