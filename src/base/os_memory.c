@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,13 +177,19 @@ int cohi_os_window_detach(int fd, uint64_t offset, void *base, size_t bytes)
     return map_window(MAP_PRIVATE, fd, offset, base, bytes);
 }
 
+/* A signal makes the kernel give back all that it has allocated in the call, so that under a timer
+ * a large range would never be done: no handler of this thread runs meanwhile. */
 int cohi_os_commit_shared(int fd, size_t from, size_t to)
 {
-    int outcome;
+    sigset_t all, before;
+    int error;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     do {
-        outcome = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
-    } while (outcome != 0 && errno == EINTR);
-    return outcome == 0 ? 0 : errno;
+        error = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) ? errno : 0;
+    } while (error == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 /* A kernel before 5.14 cannot populate on demand; there the pages come when they are touched. */
