@@ -731,7 +731,8 @@ COH_API coh_status coh_lock_set(coh_world *world, coh_lock *lock);
 /* Takes it if it is free; *taken says whether. */
 COH_API coh_status coh_lock_test(coh_world *world, coh_lock *lock, int *taken);
 
-/* Gives it to the next. COH_INVALID_ARGUMENT when this rank does not hold it. */
+/* Gives it to the next, also when what this rank issued before cannot be completed, which is then
+ * the error. COH_INVALID_ARGUMENT when this rank does not hold it. */
 COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
 
 /* ---- 16. Collectives ------------------------------------------------------------------- */

@@ -324,15 +324,21 @@ static coh_status pass_on(const struct lock *lock, int tail)
     return status;
 }
 
-static coh_status clear(const struct lock *lock)
+static coh_status leave(const struct lock *lock)
 {
     uint64_t before = 0;
-    coh_status status = complete_own(lock);
-    if (status == COH_OK)
-        status = change_home(lock, leave_if_last, lock->world->rank, &before);
+    coh_status status = change_home(lock, leave_if_last, lock->world->rank, &before);
     if (status == COH_OK && field(before, TAIL_AT) != lock->world->rank)
         status = pass_on(lock, field(before, TAIL_AT));
     return status;
+}
+
+/* What cannot be completed, since its target is lost, is no reason to keep the next one waiting. */
+static coh_status clear(const struct lock *lock)
+{
+    coh_status completed = complete_own(lock);
+    coh_status left = leave(lock);
+    return left == COH_OK ? completed : left;
 }
 
 coh_status coh_lock_set(coh_world *world, coh_lock *pointer)

@@ -275,6 +275,44 @@ static void holder_is_busy_past_the_timeout(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* ---- another rank ---- */
+
+/* Rank 1, which has nothing to do with the locks, is lost with a put of rank 0 under way to it.
+ * Rank 2 waits for a lock of rank 0, and gets it. The first locks of a heap have their home on
+ * rank 0. */
+static void put_is_lost_under_a_lock(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    coh_lock *locks;
+    if (!join_with_locks(self, &locks))
+        return;
+    coh_lock *lock = &locks[self->size];
+    if (self->rank == 0) {
+        CHECK_OK(coh_lock_set(self->world, lock));
+        atomic_store(&scene->asking, 1);
+        if (!await_asking(self, 2))
+            return;
+        uint64_t word = 42;
+        coh_status status = COH_OK;
+        atomic_store(&scene->asking, 2);
+        for (double until = test_now() + 10; status == COH_OK && test_now() < until;)
+            status = coh_put(self->world, &locks[0], &word, sizeof word, VICTIM_RANK);
+        CHECK_REFUSED(status, COH_PEER_LOST, "rank 1");
+        CHECK_REFUSED(coh_lock_clear(self->world, lock), COH_PEER_LOST, "rank 1");
+    } else if (self->rank == VICTIM_RANK) {
+        CHECK(test_await(&scene->asking, 2, 10));
+        while (coh_quiet(self->world) == COH_OK) /* until the simulator kills it */
+            ;
+        return;
+    } else {
+        CHECK(test_await(&scene->asking, 1, 10));
+        CHECK_OK(coh_lock_set(self->world, lock));
+    }
+    atomic_fetch_add(&scene->finished, 1);
+    CHECK(test_await(&scene->finished, 2, 10));
+    coh_finalize(self->world);
+}
+
 #define DEADLY(function, size, ...)                                                \
     CASE(function, "F2", ON_SHM, SIZE(size), .mode = TEST_UNJOINED, .limit_s = 30, \
          .victims = VICTIM(VICTIM_RANK), __VA_ARGS__)
@@ -289,5 +327,7 @@ const test_case fault_locked[] = {
     DEADLY(holder_stops, 4, .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(holder_is_busy_past_the_timeout, "F9a", ON_MAPPED, SIZE(2), .mode = TEST_UNJOINED,
          .environment = "COHORT_TIMEOUT=0.7"),
+    CASE(put_is_lost_under_a_lock, "F2", ON_SIM, SIZE(3), .mode = TEST_UNJOINED, .limit_s = 30,
+         .victims = VICTIM(VICTIM_RANK), .environment = "COHORT_SIM=kill=1@1000"),
 };
 FAULT_COUNT(locked);
