@@ -111,19 +111,29 @@ static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
              text);
 }
 
-/* A rank that left before its time had a reason: the verdict that it knew of, if it knew of one. */
+static bool is_member(const coh_team *team, int rank)
+{
+    return team && team->indices[rank] >= 0;
+}
+
+/*
+ * A rank that left before its time had a reason: the verdict that it knew of, if it knew of one on
+ * a member. One on a rank outside explains nothing to those who still wait for the one that left,
+ * which is then lost to them. Either way a verdict on a member stands, and the wait ends.
+ */
 static void judge_left(const cohi_wait *wait, int rank)
 {
     coh_world *world = wait->world;
     cohi_slot *slot = world->peers[rank].slot;
-    bool known = false;
+    bool explained = false;
     for (int of = 0; slot && of < world->size; of++) {
         uint64_t verdict = atomic_load(cohi_slot_verdict(slot, of));
-        if (verdict)
-            cohi_verdict_note(world, of, verdict);
-        known = known || verdict;
+        if (!verdict)
+            continue;
+        cohi_verdict_note(world, of, verdict);
+        explained = explained || is_member(wait->team, of);
     }
-    if (!known || !wait->team)
+    if (!explained)
         cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LEFT, 0));
 }
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { VICTIM_RANK = 1 };
+enum { VICTIM_RANK = 1, OUTSIDER = 2 };
 
 struct scene {
     _Atomic uint64_t stamps[TEST_RANKS_MAX];
@@ -83,6 +83,31 @@ static void other_teams_go_on(test_rank *self)
     check_whole(teams[2]);
     CHECK_REFUSED(coh_team_sync(coh_team_world(self->world)), COH_PEER_LOST, "rank 1");
     leave_together(self, 3);
+}
+
+/* Rank 2 is lost, rank 1 leaves because of it, and rank 0 meets rank 1 in a team of the two: that
+ * rank 1 had a reason does not help who waits for it. */
+static void member_leaves_after_a_loss(test_rank *self)
+{
+    static const int pair[] = {0, 1};
+    coh_team *team;
+    if (!CHECK_OK(test_join(self)) || !make_team(self, pair, 2, &team))
+        return;
+    coh_status status = coh_barrier(self->world); /* may be hit already: the victim runs ahead */
+    if (self->rank == OUTSIDER) {
+        if (strcmp(self->engine, "shm") == 0)
+            raise(SIGKILL);
+        return;
+    }
+    if (status == COH_OK)
+        status = coh_barrier(self->world);
+    CHECK_REFUSED(status, COH_PEER_LOST, "rank 2");
+    if (self->rank == 0) {
+        double began = test_now();
+        CHECK_REFUSED(coh_team_barrier(team), COH_PEER_LOST, "rank 1|coh_team_barrier");
+        CHECK(test_now() - began < 5);
+    }
+    coh_finalize(self->world); /* it may report what was found; it must come back */
 }
 
 /* ---- members that disagree ---- */
@@ -187,6 +212,8 @@ static void unequal_widths(test_rank *self)
 const test_case fault_groups[] = {
     CASE(other_teams_go_on, "F1 F26", ON_ALL, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
+    CASE(member_leaves_after_a_loss, "F1 F26", ON_MAPPED, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(OUTSIDER), .limit_s = 20),
     ALIKE(mismatch_stays_in_its_team, 4),
     ALIKE(destroy_against_sync, 3),
     ALIKE(unequal_splits, 3),
