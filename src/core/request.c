@@ -3,6 +3,7 @@
 #include "core/large.h"
 #include "core/match.h"
 #include "core/message.h"
+#include "core/peer.h"
 #include "core/rma.h"
 #include "core/verdict.h"
 #include "core/wait.h"
@@ -231,6 +232,26 @@ static coh_status check_self(const struct waiting *waiting, const cohi_wait *wai
                            (double)wait->waited_ns / 1e9, COHI_UNEXPECTED_BYTES);
 }
 
+/* The rank that all of the requests are with; otherwise any of their ranks may end the wait. */
+static int shown_for(const struct waiting *waiting)
+{
+    int peer = atomic_load(&first_of(waiting)->peer);
+    for (size_t i = 0; i < waiting->count; i++) {
+        coh_request *request = waiting->requests[i];
+        if (request && atomic_load(&request->peer) != peer)
+            return COHI_WAITS_FOR_ANYBODY;
+    }
+    return peer == COH_ANY_RANK ? COHI_WAITS_FOR_ANYBODY : peer;
+}
+
+/* A started collective shows itself for whom it waits. */
+static void set_awaited(const struct waiting *waiting, cohi_wait *wait)
+{
+    bool one = waiting->count == 1;
+    wait->rank = one ? atomic_load(&waiting->requests[0]->peer) : -1;
+    wait->shown = one || first_of(waiting)->collective ? -1 : shown_for(waiting);
+}
+
 static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
 {
     if (cohi_mailbox_progress(waiting->world->mailbox)) {
@@ -238,7 +259,7 @@ static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
         begin(waiting, wait);
         return COH_OK;
     }
-    wait->rank = waiting->count == 1 ? atomic_load(&waiting->requests[0]->peer) : -1;
+    set_awaited(waiting, wait);
     coh_status status = cohi_wait_step(wait);
     if (status == COH_OK)
         make_room(waiting, wait);

@@ -24,6 +24,7 @@ void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_o
                         .op = op,
                         .team = team,
                         .rank = rank,
+                        .shown = -1,
                         .examine_at_ns = EXAMINE_NS,
                         .warn_at_ns = world->warn_ns,
                         .suspect = {.rank = -1},
@@ -61,6 +62,15 @@ static bool is_for_anybody(const cohi_wait *wait)
 {
     return !wait->team && wait->rank < 0
            && (wait->op == COHI_OP_RECEIVE || wait->op == COHI_OP_WAIT);
+}
+
+/* Tells others for whom this rank waits when it blames nobody itself: else they would take it for
+ * the one that keeps them waiting. */
+static void show_unblamed(const cohi_wait *wait)
+{
+    int whom = wait->shown == -1 && is_for_anybody(wait) ? COHI_WAITS_FOR_ANYBODY : wait->shown;
+    if (whom != -1)
+        atomic_store_explicit(&wait->world->slot->waits_for, whom, memory_order_relaxed);
 }
 
 /* From the rank that we wait for to the one that it waits for, and so on: the last one is to blame.
@@ -179,9 +189,8 @@ static coh_status examine(cohi_wait *wait)
 {
     wait->examine_at_ns = wait->waited_ns + EXAMINE_NS;
     int rank = first_suspect(wait);
-    if (rank < 0 && is_for_anybody(wait))
-        atomic_store_explicit(&wait->world->slot->waits_for, COHI_WAITS_FOR_ANYBODY,
-                              memory_order_relaxed);
+    if (rank < 0)
+        show_unblamed(wait);
     if (rank < 0 || rank == wait->world->rank)
         return blame_nobody(wait);
     atomic_store_explicit(&wait->world->slot->waits_for, rank, memory_order_relaxed);

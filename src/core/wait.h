@@ -34,6 +34,7 @@ typedef struct cohi_wait {
     cohi_opcode op;
     coh_team *team; /* whose members are waited for, or NULL */
     int rank;       /* the one that is waited for next; -1: any */
+    int shown;      /* of several requests: for whom others see it wait, as in a slot; else -1 */
     unsigned looks;
     bool asleep; /* announced in slot->sleepers */
     unsigned bell;

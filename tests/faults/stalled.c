@@ -180,6 +180,43 @@ static void anybody_is_waited_for(test_rank *self)
     CHECK_OK(coh_finalize(self->world));
 }
 
+/* Rank 1 waits for rank 0, which waits until rank 2 takes what it sends or answers: rank 2 is only
+ * busy. */
+static void busy_behind_several(test_rank *self, int from)
+{
+    enum { TAG = 7, BYTES = 8 << 20 }; /* more than is kept for who does not receive */
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    coh_team *team = coh_team_world(self->world);
+    char *data = calloc(1, BYTES);
+    int word = 42;
+    if (self->rank == 2) {
+        test_sleep(2.5); /* past the stall deadline */
+        CHECK_OK(coh_receive(team, 0, TAG, data, BYTES, NULL));
+        CHECK_OK(coh_send(team, 0, TAG, &word, sizeof word));
+    } else if (self->rank == 0) {
+        coh_request *requests[2] = {NULL, NULL};
+        size_t index;
+        CHECK_OK(coh_send_start(team, 2, TAG, data, BYTES, &requests[0]));
+        CHECK_OK(coh_receive_start(team, from, TAG, &word, sizeof word, &requests[1]));
+        for (int i = 0; i < 2; i++)
+            CHECK_OK(coh_request_wait_any(requests, 2, &index, NULL));
+    }
+    CHECK_OK(coh_barrier(self->world));
+    free(data);
+    CHECK_OK(coh_finalize(self->world));
+}
+
+static void one_peer_of_several_requests(test_rank *self)
+{
+    busy_behind_several(self, 2);
+}
+
+static void anybody_of_several_requests(test_rank *self)
+{
+    busy_behind_several(self, COH_ANY_RANK);
+}
+
 /* ---- oneself ---- */
 
 /* What is kept of a rank's messages to itself is bounded; nobody is there who would receive. */
@@ -238,6 +275,10 @@ const test_case fault_stalled[] = {
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
     CASE(anybody_is_waited_for, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
+    CASE(one_peer_of_several_requests, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1"),
+    CASE(anybody_of_several_requests, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_STALL=1"),
     CASE(sends_to_itself, "F5", ON_MEMORY, SIZE(2), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(steady_progress, "F27", ON_MAPPED, SIZE(8), .mode = TEST_UNJOINED, .limit_s = 60),
