@@ -17,10 +17,14 @@
 
 _Thread_local coh_world *cohi_bound_world __attribute__((tls_model("initial-exec")));
 
-/* Which rank of which crew the calling thread is. The world itself may be gone: another thread may
- * have finalized it. */
-static _Thread_local uint64_t bound_crew;
-static _Thread_local int bound_rank;
+/* That the calling thread is a rank of a crew; it may be one of several crews. The world itself may
+ * be gone: another thread may have finalized it. */
+typedef struct binding {
+    coh_world *world;
+    uint64_t crew;
+    int rank;
+    struct binding *next;
+} binding;
 
 /* Tombstones kept, so that a stale handle is recognised; the oldest beyond that are freed. */
 enum { TOMBSTONES = 4 * COHI_RANKS_MAX };
@@ -29,7 +33,7 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static coh_world *open_worlds;
 static coh_world *tombstones; /* newest first */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t thread_key; /* its destructor tells that a bound thread ended */
+static pthread_key_t thread_key; /* of a thread's bindings; its destructor tells that it ended */
 
 /* ---- errors ---- */
 
@@ -55,11 +59,34 @@ coh_status cohi_world_check_rank(const coh_world *world, const char *call, int r
 
 /* ---- the gate ---- */
 
-static void forget_binding(void)
+/* A thread with a binding always has a bound world: without one it would pass for a helper. */
+static void set_bindings(binding *bindings)
 {
-    cohi_bound_world = NULL;
-    bound_crew = 0;
-    pthread_setspecific(thread_key, NULL);
+    cohi_bound_world = bindings ? bindings->world : NULL;
+    pthread_setspecific(thread_key, bindings);
+}
+
+/* The bindings of the list that are to be kept; the others are freed. */
+static binding *sift(binding *bindings, bool (*keep)(const binding *bound, const void *arg),
+                     const void *arg)
+{
+    for (binding **at = &bindings; *at;) {
+        binding *bound = *at;
+        if (keep(bound, arg)) {
+            at = &bound->next;
+        } else {
+            *at = bound->next;
+            free(bound);
+        }
+    }
+    return bindings;
+}
+
+static bool keep_none(const binding *bound, const void *arg)
+{
+    (void)bound;
+    (void)arg;
+    return false;
 }
 
 static coh_status refuse_state(const coh_world *world, const char *call, unsigned state)
@@ -72,30 +99,44 @@ static coh_status refuse_state(const coh_world *world, const char *call, unsigne
     return cohi_world_fail(world, call, COH_FINALIZED, "the world is finalized");
 }
 
-/* Whether the rank that the calling thread is bound to is still there: any thread may have
- * finalized it. */
-static bool binding_holds(void)
+/* The open world of a binding, or NULL: any thread may have finalized it. Under the lock. */
+static coh_world *find_bound(const binding *bound)
 {
-    bool holds = false;
+    coh_world *world = open_worlds;
+    while (world && (world != bound->world || !world->crew || world->crew->serial != bound->crew))
+        world = world->next;
+    return world;
+}
+
+static bool holds(const binding *bound, const void *arg)
+{
+    (void)arg;
+    return find_bound(bound) != NULL;
+}
+
+/* Forgets the calling thread's bindings to worlds that were finalized; returns the others. */
+static binding *bindings_that_hold(void)
+{
     pthread_mutex_lock(&registry_lock);
-    for (coh_world *world = open_worlds; world && !holds; world = world->next)
-        holds = world == cohi_bound_world && world->crew->serial == bound_crew;
+    binding *bindings = sift(pthread_getspecific(thread_key), holds, NULL);
     pthread_mutex_unlock(&registry_lock);
-    return holds;
+    set_bindings(bindings);
+    return bindings;
 }
 
 static coh_status check_thread(coh_world *world, const char *call)
 {
-    if (cohi_bound_world && !binding_holds())
-        forget_binding();
-    if (cohi_bound_world == world)
-        return COH_OK;
-    if (bound_crew == world->crew->serial && bound_rank != world->rank)
+    const binding *bound = bindings_that_hold();
+    while (bound && bound->crew != world->crew->serial)
+        bound = bound->next;
+    if (bound && bound->rank != world->rank)
         return cohi_world_fail(world, call, COH_WRONG_THREAD,
                                "the calling thread is bound to rank %d of the same job; ranks of "
                                "one process need a thread each, or options.driven",
-                               bound_rank);
-    if (!cohi_bound_world && atomic_load(&world->slot->thread) == 0)
+                               bound->rank);
+    if (bound)
+        cohi_bound_world = world; /* the one that it is likely to call next */
+    else if (atomic_load(&world->slot->thread) == 0)
         cohi_world_bind(world);
     return COH_OK;
 }
@@ -112,34 +153,48 @@ coh_status cohi_world_enter(coh_world *world, const char *call)
 
 /* ---- thread-ranks ---- */
 
-/* The thread-rank's thread ends. The world may be closed, or its tombstone already gone; under
- * the lock it stays as it is found. */
-static void thread_ended(void *value)
+/* A thread that is a rank ends. Its worlds may be closed, or their tombstones already gone; under
+ * the lock they stay as they are found. */
+static bool tell_ended(const binding *bound, const void *arg)
+{
+    (void)arg;
+    coh_world *world = find_bound(bound);
+    if (world)
+        cohi_verdict_pass(world, world->rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
+    return false;
+}
+
+static void thread_ended(void *bindings)
 {
     pthread_mutex_lock(&registry_lock);
-    for (coh_world *world = open_worlds; world; world = world->next)
-        if (world == value && atomic_load(&world->slot->thread) == (int)syscall(SYS_gettid))
-            cohi_verdict_pass(world, world->rank,
-                              cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
+    sift(bindings, tell_ended, NULL);
     pthread_mutex_unlock(&registry_lock);
 }
 
+/* Without memory for it the thread stays a helper until its next call. */
 void cohi_world_bind(coh_world *world)
 {
     int free_slot = 0;
-    if (atomic_compare_exchange_strong(&world->slot->thread, &free_slot,
-                                       (int)syscall(SYS_gettid))) {
-        cohi_bound_world = world;
-        bound_crew = world->crew->serial;
-        bound_rank = world->rank;
-        pthread_setspecific(thread_key, world);
+    binding *bound = malloc(sizeof *bound);
+    if (!bound)
+        return;
+    if (!atomic_compare_exchange_strong(&world->slot->thread, &free_slot,
+                                        (int)syscall(SYS_gettid))) {
+        free(bound);
+        return;
     }
+    *bound = (binding){world, world->crew->serial, world->rank, pthread_getspecific(thread_key)};
+    set_bindings(bound);
+}
+
+static bool is_of_another(const binding *bound, const void *world)
+{
+    return bound->world != world;
 }
 
 void cohi_world_unbind(coh_world *world)
 {
-    if (cohi_bound_world == world)
-        forget_binding();
+    set_bindings(sift(pthread_getspecific(thread_key), is_of_another, world));
 }
 
 /* ---- the process's worlds ---- */
@@ -179,7 +234,7 @@ static void after_fork_in_child(void)
         cohi_register_in_child(world); /* first: this very list may lie in registered memory */
     for (coh_world *world = open_worlds; world; world = world->next)
         atomic_fetch_or(&world->state, COHI_WORLD_FORKED);
-    forget_binding();
+    set_bindings(sift(pthread_getspecific(thread_key), keep_none, NULL));
     open_worlds = NULL; /* the parent's; a world that the child makes is its own */
     pthread_mutex_unlock(&registry_lock);
     cohi_watch_release();

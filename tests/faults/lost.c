@@ -1,6 +1,7 @@
 /* Ranks that are lost: FAULTS.md rows 1, 7, 8, 10, 13 and 26. */
 #include "faults.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -171,6 +172,45 @@ static void jobs_are_independent(test_rank *self)
     CHECK_OK(coh_finalize(world));
 }
 
+/* ---- a thread that is a rank of two crews ---- */
+
+enum { CREWS = 2 };
+
+typedef coh_world *crew[2];
+
+/* Rank 1 of both: it meets rank 0 in each and ends without finalize. */
+static void *meet_and_end(void *arg)
+{
+    crew *crews = arg;
+    for (int i = 0; i < CREWS; i++)
+        CHECK_OK(coh_barrier(crews[i][1]));
+    return NULL;
+}
+
+static void thread_of_two_crews_ends(test_rank *self)
+{
+    crew crews[CREWS];
+    pthread_t thread;
+    coh_options options = COH_OPTIONS_INIT;
+    options.engine = self->engine;
+    for (int i = 0; i < CREWS; i++)
+        if (!CHECK_OK(coh_init_threads(2, &options, crews[i])))
+            return;
+    if (!CHECK(pthread_create(&thread, NULL, meet_and_end, crews) == 0))
+        return;
+    for (int i = 0; i < CREWS; i++)
+        CHECK_OK(coh_barrier(crews[i][0]));
+    for (int i = 0; i < CREWS; i++)
+        CHECK_REFUSED(coh_barrier(crews[i][1]), COH_WRONG_THREAD, "rank 0");
+    pthread_join(thread, NULL);
+    for (int i = 0; i < CREWS; i++)
+        CHECK_REFUSED(coh_barrier(crews[i][0]), COH_PEER_LOST, "rank 1|thread ended");
+    for (int i = 0; i < CREWS; i++) {
+        coh_finalize(crews[i][0]); /* they may report the loss; they must come back */
+        coh_finalize(crews[i][1]);
+    }
+}
+
 /* ---- global exit ---- */
 
 enum { EXIT_CODE = 42 };
@@ -265,6 +305,7 @@ const test_case fault_lost[] = {
          .victims = VICTIM(VICTIM_RANK)),
     CASE(jobs_are_independent, "F13", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
+    CASE(thread_of_two_crews_ends, "F7", ON_THREADS, SIZE(1), .mode = TEST_ALONE, .limit_s = 20),
     CASE(exits_globally, "F10", ON_SHM | ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
          .exit_code = EXIT_CODE, .director = await_flushed),
     CASE(exit_code_out_of_range, "F10", ON_SHM | ON_THREADS, SIZE(2), .limit_s = 30),
