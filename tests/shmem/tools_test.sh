@@ -58,7 +58,10 @@ SHMEM_SYMMETRIC_SIZE=lots "$bin/oshrun" -n 2 "$folder/hello" 2>"$folder/err" && 
 grep -q SHMEM_SYMMETRIC_SIZE "$folder/err" || fail 'the variable is not named'
 SHMEM_SYMMETRIC_SIZE=3.5M "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size with a fraction'
 
-# A PE that ends all waits for nobody, with whatever status; a forked child is no PE.
+# A PE that ends all waits for nobody, with whatever status; a forked child is no PE. Neither frees what
+# the library has, which is no leak.
+sanitizing=${ASAN_OPTIONS-}
+export ASAN_OPTIONS=$sanitizing:detect_leaks=0
 cat >"$folder/ends.c" <<'EOF'
 #include <shmem.h>
 #include <stdlib.h>
@@ -87,6 +90,7 @@ expect '' "$bin/oshrun" -n 3 "$folder/ends" 0
 [ ! -s "$folder/err" ] || fail "shmem_global_exit(0) says: $(cat "$folder/err")"
 "$bin/oshrun" -n 3 "$folder/ends" -1 2>/dev/null
 [ $? = 255 ] || fail 'shmem_global_exit(-1)'
+export ASAN_OPTIONS=$sanitizing
 
 # A folder with one that passes, one that fails and one that is no program.
 mkdir "$folder/suite"
