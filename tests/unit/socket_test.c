@@ -213,7 +213,9 @@ static int send_past_the_users_share(void)
         return NEVER_REFUSED;
     if (error != ETIMEDOUT || pthread_create(&receiver, NULL, receive_after_a_while, &pair[1]) != 0)
         return 2;
-    return cohi_os_send(pair[0], "x", 1, &pair[0], 1, in_ms(5000)) == 0 ? 0 : 3;
+    error = cohi_os_send(pair[0], "x", 1, &pair[0], 1, in_ms(5000));
+    pthread_join(receiver, NULL);
+    return error == 0 ? 0 : 3;
 }
 
 static void a_users_share_of_descriptors_is_waited_for(void **state)
