@@ -59,31 +59,48 @@ static void sizes(test_rank *self)
     call_rig_close(&rig);
 }
 
-/* More than is ever kept for one call: a mebibyte and a bit, of heap and of private memory. */
-static void large(test_rank *self)
+/* Four calls of the length and cut of `call`, of heap and of private memory; set_way sets
+ * the rest. */
+static void perform_long(test_rank *self, test_call call, void (*set_way)(test_call *call, int way))
 {
-    call_kind kind = call_kind_in(self->row->name);
-    const call_traits *traits = &call_table[kind];
-    test_call call = {.kind = kind, .dtype = COH_F32, .op = COH_SUM, .seed = self->seed};
-    call.count = (1 << 18) + 1;
-    if (!traits->reduces && !traits->rooted)
-        call.count /= (size_t)self->size;
     coh_team *team = coh_team_world(self->world);
     call_rig rig;
+    call.dtype = COH_F32;
+    call.op = COH_SUM;
+    call.seed = self->seed;
     if (!call_rig_open(&rig, self->world, call_bytes(&call, self->size)))
         return;
     for (int way = 0; way < 4; way++) {
         call.place = way % 2 ? PLACE_PRIVATE : PLACE_HEAP;
-        call.in_place = way / 2 == 1;
-        call.started = way == 2;
-        call.shifted = way == 3;
-        call.parts = PARTS_RAGGED;
         call.root = way % self->size;
         call.seed++;
+        set_way(&call, way);
         if (!call_perform(&rig, team, &call))
             return;
     }
     call_rig_close(&rig);
+}
+
+static void set_form(test_call *call, int way)
+{
+    call->in_place = way / 2 == 1;
+    call->started = way == 2;
+    call->shifted = way == 3;
+}
+
+static void set_alignment(test_call *call, int way)
+{
+    call->shifted = way >= 2;
+}
+
+/* More than is ever kept for one call: a mebibyte and a bit. */
+static void large(test_rank *self)
+{
+    call_kind kind = call_kind_in(self->row->name);
+    const call_traits *traits = &call_table[kind];
+    bool whole = traits->reduces || traits->rooted;
+    size_t count = ((1 << 18) + 1) / (whole ? 1 : (size_t)self->size);
+    perform_long(self, (test_call){.kind = kind, .count = count, .parts = PARTS_RAGGED}, set_form);
 }
 
 /*
@@ -93,23 +110,10 @@ static void large(test_rank *self)
 static void past_caches(test_rank *self)
 {
     call_kind kind = call_kind_in(self->row->name);
-    const call_traits *traits = &call_table[kind];
-    test_call call = {.kind = kind, .dtype = COH_F32, .op = COH_SUM, .seed = self->seed};
-    call.count = traits->reduces || kind == CALL_BROADCAST ? (1 << 20) + 1 : (3 << 17) + 3;
-    call.parts = PARTS_SLIVERS;
-    coh_team *team = coh_team_world(self->world);
-    call_rig rig;
-    if (!call_rig_open(&rig, self->world, call_bytes(&call, self->size)))
-        return;
-    for (int way = 0; way < 4; way++) {
-        call.place = way % 2 ? PLACE_PRIVATE : PLACE_HEAP;
-        call.shifted = way >= 2;
-        call.root = way % self->size;
-        call.seed++;
-        if (!call_perform(&rig, team, &call))
-            return;
-    }
-    call_rig_close(&rig);
+    bool whole = call_table[kind].reduces || kind == CALL_BROADCAST;
+    size_t count = whole ? (1 << 20) + 1 : (3 << 17) + 3;
+    perform_long(self, (test_call){.kind = kind, .count = count, .parts = PARTS_SLIVERS},
+                 set_alignment);
 }
 
 /* A barrier that was started is one: who sees it done finds all others arrived. */
