@@ -131,6 +131,24 @@ typedef struct {
 
 /* X(type, NAME). Those that are the C language's own, and those that are names of them. Long double
  * is apart: no kernel takes it. */
+#define SHMEMI_UNSIGNED(X)    \
+    X(unsigned char, uchar)   \
+    X(unsigned short, ushort) \
+    X(unsigned int, uint)     \
+    X(unsigned long, ulong)   \
+    X(unsigned long long, ulonglong)
+
+#define SHMEMI_SIZED(X) \
+    X(int8_t, int8)     \
+    X(int16_t, int16)   \
+    X(int32_t, int32)   \
+    X(int64_t, int64)   \
+    X(uint8_t, uint8)   \
+    X(uint16_t, uint16) \
+    X(uint32_t, uint32) \
+    X(uint64_t, uint64) \
+    X(size_t, size)
+
 #define SHMEMI_OWN_NUMBERS(X) \
     X(float, float)           \
     X(double, double)         \
@@ -140,23 +158,11 @@ typedef struct {
     X(int, int)               \
     X(long, long)             \
     X(long long, longlong)    \
-    X(unsigned char, uchar)   \
-    X(unsigned short, ushort) \
-    X(unsigned int, uint)     \
-    X(unsigned long, ulong)   \
-    X(unsigned long long, ulonglong)
+    SHMEMI_UNSIGNED(X)
 
 #define SHMEMI_NUMBERS(X) \
     SHMEMI_OWN_NUMBERS(X) \
-    X(int8_t, int8)       \
-    X(int16_t, int16)     \
-    X(int32_t, int32)     \
-    X(int64_t, int64)     \
-    X(uint8_t, uint8)     \
-    X(uint16_t, uint16)   \
-    X(uint32_t, uint32)   \
-    X(uint64_t, uint64)   \
-    X(size_t, size)       \
+    SHMEMI_SIZED(X)       \
     X(ptrdiff_t, ptrdiff)
 
 #define SHMEMI_OWN_TYPES(X) \
@@ -208,21 +214,9 @@ typedef struct {
     X(shmemi_complexf, complexf) \
     X(shmemi_complexd, complexd)
 
-#define SHMEMI_BITWISE_TYPES(X)      \
-    X(unsigned char, uchar)          \
-    X(unsigned short, ushort)        \
-    X(unsigned int, uint)            \
-    X(unsigned long, ulong)          \
-    X(unsigned long long, ulonglong) \
-    X(int8_t, int8)                  \
-    X(int16_t, int16)                \
-    X(int32_t, int32)                \
-    X(int64_t, int64)                \
-    X(uint8_t, uint8)                \
-    X(uint16_t, uint16)              \
-    X(uint32_t, uint32)              \
-    X(uint64_t, uint64)              \
-    X(size_t, size)
+#define SHMEMI_BITWISE_TYPES(X) \
+    SHMEMI_UNSIGNED(X)          \
+    SHMEMI_SIZED(X)
 
 /* Those of the deprecated routines. */
 #define SHMEMI_OLD_AMO_TYPES(X) \
