@@ -723,8 +723,8 @@ typedef uint64_t coh_lock;
 /*
  * Takes the lock, in the order of asking. Completes nothing by itself; clearing it completes what
  * this rank issued before. When a rank dies that holds the lock, or waits for it, the lock is dead:
- * all that wait, and all that ask later, get COH_PEER_LOST naming it. The same holds for a rank that
- * is found stalled or past COHORT_TIMEOUT, with COH_STALLED or COH_TIMED_OUT.
+ * all that wait, and all that ask later, get COH_PEER_LOST naming it. The same holds for a rank
+ * that is found stalled or past COHORT_TIMEOUT, with COH_STALLED or COH_TIMED_OUT.
  */
 COH_API coh_status coh_lock_set(coh_world *world, coh_lock *lock);
 

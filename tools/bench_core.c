@@ -15,15 +15,14 @@ void cohi_bench_move_to_core(int index)
 {
     static pthread_once_t looked = PTHREAD_ONCE_INIT;
     pthread_once(&looked, look);
-    int count = CPU_COUNT(&allowed);
-    for (size_t core = 0, skip = count ? (size_t)index % (size_t)count : 0; core < CPU_SETSIZE;
-         core++) {
-        if (!CPU_ISSET(core, &allowed) || skip-- > 0)
-            continue;
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(core, &one);
-        pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    if (CPU_COUNT(&allowed) == 0)
         return;
-    }
+    int before = index % CPU_COUNT(&allowed);
+    size_t core = 0;
+    while (!CPU_ISSET(core, &allowed) || before-- > 0)
+        core++;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }

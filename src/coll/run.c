@@ -62,8 +62,8 @@ static coh_status find_out(cohi_coll_gear *gear, cohi_call *call)
 }
 
 /*
- * Of buffers that are in no cache the lines come while the call is prepared: the first as soon as it
- * is made, the others of a short one once its size is known. Two ranks, 8 B each in no cache, ns
+ * Of buffers that are in no cache the lines come while the call is prepared: the first as soon as
+ * it is made, the others of a short one once its size is known. Two ranks, 8 B each in no cache, ns
  * without (with): all_reduce 780 (700), all_gather 720 (630), all_to_all 710 (625); with 512 B
  * all_to_all 1020 (940). From 1 KiB on it takes longer: 4 KiB all_reduce 2110 (2330).
  */

@@ -49,9 +49,9 @@ cohi_model cohi_select_model(const coh_world *world)
     return model;
 }
 
-/* For the largest call of its class: a choice is kept for all of them, and a member whose first call
- * was refused must come to the same one with its second. Of costs that cannot be compared, the first
- * row's: there is always one. */
+/* For the largest call of its class: a choice is kept for all of them, and a member whose first
+ * call was refused must come to the same one with its second. Of costs that cannot be compared, the
+ * first row's: there is always one. */
 static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *tuning)
 {
     const cohi_algorithm *best = NULL, *first = NULL, *row;
