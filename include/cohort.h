@@ -747,9 +747,9 @@ COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
  * wherever a symmetric pointer is, and name the other ranks' memory at the same distance from their
  * base. Collective, with equal sizes; the addresses may differ. The contents stay. They are moved
  * into the heap, which grows by as much, and the pages become a view of it; so no other thread may
- * write to the memory during the call, nor a message or collective be under way from or to it. A child made by fork(2) gets a private copy. The memory is
- * private again, with its contents, after coh_unregister or coh_finalize. COH_LIMIT beyond 8
- * ranges.
+ * write to the memory during the call, nor a message or collective be under way from or to it. A
+ * child made by fork(2) gets a private copy. The memory is private again, with its contents, after
+ * coh_unregister or coh_finalize. COH_LIMIT beyond 8 ranges.
  *
  * COH_UNSUPPORTED for ranks that are threads of one process, which have one copy of it between
  * them, and with an engine whose heap is not shared memory.
