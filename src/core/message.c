@@ -2,6 +2,7 @@
 
 #include "core/fault.h"
 #include "core/match.h"
+#include "core/peer.h"
 #include "core/verdict.h"
 
 #include <stdlib.h>
@@ -112,20 +113,10 @@ void cohi_message_start(coh_request *request)
     pthread_mutex_unlock(&box->lock);
 }
 
-/* A rank that could not go on leaves; what it sent before is here by the time that this is seen. */
-static bool has_left(coh_world *world, int rank)
-{
-    cohi_slot *slot = world->peers[rank].slot;
-    if (rank == world->rank)
-        return false;
-    return slot ? atomic_load_explicit(&slot->phase, memory_order_acquire) == COHI_PHASE_LEFT
-                : atomic_load_explicit(&world->mailbox->partners[rank].left, memory_order_acquire);
-}
-
 static coh_status check_standing(coh_world *world, const char *call, int rank)
 {
     coh_status status = cohi_verdict_check(world, call, rank);
-    if (status != COH_OK || !has_left(world, rank))
+    if (status != COH_OK || rank == world->rank || !cohi_peer_has_left(world, rank))
         return status;
     return cohi_verdict_presume(world, call, rank, COHI_LOSS_LEFT);
 }

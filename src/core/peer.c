@@ -1,6 +1,7 @@
 #include "core/peer.h"
 
 #include "base/os.h"
+#include "core/mailbox.h"
 #include "core/verdict.h"
 
 #include <stdio.h>
@@ -54,12 +55,29 @@ static bool is_stopped(const coh_world *world, int rank)
     return state == 'T' || state == 't';
 }
 
+bool cohi_peer_has_left(coh_world *world, int rank)
+{
+    cohi_slot *slot = world->peers[rank].slot;
+    if (slot)
+        return atomic_load_explicit(&slot->phase, memory_order_acquire) == COHI_PHASE_LEFT;
+    const cohi_mailbox *box = world->mailbox;
+    return box && atomic_load_explicit(&box->partners[rank].left, memory_order_acquire);
+}
+
+static cohi_sight look_at_unmapped(coh_world *world, int rank)
+{
+    if (cohi_peer_has_left(world, rank))
+        return (cohi_sight){.known = true, .phase = COHI_PHASE_LEFT, .waits_for = -1};
+    return inspect(world, rank);
+}
+
 cohi_sight cohi_peer_look(coh_world *world, int rank)
 {
     cohi_slot *slot = rank == world->rank ? world->slot : world->peers[rank].slot;
-    cohi_sight sight = slot ? read_slot(slot) : inspect(world, rank);
-    if (slot)
-        sight.stopped = is_stopped(world, rank);
+    if (!slot)
+        return look_at_unmapped(world, rank);
+    cohi_sight sight = read_slot(slot);
+    sight.stopped = is_stopped(world, rank);
     return sight;
 }
 

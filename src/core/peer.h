@@ -17,6 +17,10 @@ typedef struct cohi_sight {
     uint64_t sequence;
 } cohi_sight;
 
+/* It has finalized; what it sent before is here by the time that this is seen. Of a peer that is not
+ * mapped this is known when it left because it could not go on, which it says before. */
+bool cohi_peer_has_left(coh_world *world, int rank);
+
 cohi_sight cohi_peer_look(coh_world *world, int rank);
 
 /* "in barrier #88", "outside Cohort", "stopped in get", "in receive #3, for anybody" */

@@ -498,6 +498,15 @@ static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op
     return status;
 }
 
+/* A member that nothing stands against has left because of a rank outside the team. */
+static coh_status miss_member(coh_team *team, const char *call, int index)
+{
+    coh_status status = cohi_team_standing(team, call);
+    return status == COH_OK
+               ? cohi_verdict_presume(team->world, call, team->ranks[index], COHI_LOSS_LEFT)
+               : status;
+}
+
 coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
 {
     uint32_t epoch = ++team->epoch;
@@ -511,7 +520,7 @@ coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
         cohi_flag *flag = &team->mine->flags[parity][round];
         coh_status status = tell(team, to, parity, round, mark);
         if (COHI_UNLIKELY(status == COH_PEER_LOST))
-            return cohi_team_standing(team, call);
+            return miss_member(team, call, to);
         if (status == COH_OK)
             status = wait_for_flag(team, call, op, team->ranks[from], flag);
         if (COHI_UNLIKELY(status != COH_OK))

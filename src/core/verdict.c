@@ -170,10 +170,12 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
         return cohi_verdict_check(world, call, rank);
     }
     char text[128];
-    cohi_verdict_describe(cohi_verdict_on(world, other), text, sizeof text);
-    return cohi_world_fail(world, call, COH_PEER_LOST,
-                           "rank %d cannot be reached any more, after rank %d was lost: %s", rank,
-                           other, text);
+    uint64_t verdict = cohi_verdict_on(world, other);
+    coh_status status = cohi_verdict_status(verdict);
+    cohi_verdict_describe(verdict, text, sizeof text);
+    return cohi_world_fail(world, call, status,
+                           "rank %d cannot be reached any more, after rank %d %s: %s", rank, other,
+                           status == COH_PEER_LOST ? "was lost" : "stalled", text);
 }
 
 coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)

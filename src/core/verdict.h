@@ -43,9 +43,9 @@ coh_status cohi_verdict_status(uint64_t verdict);
 
 /*
  * `rank` cannot be reached any more: an operation on it ended with COH_PEER_LOST, or it has left.
- * From now on it counts as lost here, though nobody may have said so yet; `loss` is what that
- * looks like. The sentence says what is known to be behind it. COH_PEER_LOST, or what stands
- * against this rank itself.
+ * The error is the one that is known to be behind it: what stands against this rank itself, or
+ * against another because of which `rank` has left. Where nothing is, `rank` counts as lost from
+ * now on, though nobody may have said so yet; `loss` is what that looks like.
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);
 

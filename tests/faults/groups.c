@@ -212,7 +212,7 @@ static void unequal_widths(test_rank *self)
 const test_case fault_groups[] = {
     CASE(other_teams_go_on, "F1 F26", ON_ALL, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
-    CASE(member_leaves_after_a_loss, "F1 F26", ON_MAPPED, SIZE(3), .mode = TEST_UNJOINED,
+    CASE(member_leaves_after_a_loss, "F1 F26", ON_ALL, SIZE(3), .mode = TEST_UNJOINED,
          .victims = VICTIM(OUTSIDER), .limit_s = 20),
     ALIKE(mismatch_stays_in_its_team, 4),
     ALIKE(destroy_against_sync, 3),
