@@ -3,9 +3,10 @@
  *
  * Each rank's copy of the lock is one word. On the lock's home, its TAIL is the last rank that
  * asked. A rank that asks puts itself there, links itself to the one it found (the NEXT of that
- * one's copy), and waits for GRANTED in its own copy, which its predecessor sets. When a
- * predecessor is lost or stalled, the home's copy is marked DEAD with its rank, which everybody who
- * waits looks at now and then.
+ * one's copy), and waits for GRANTED in its own copy, which its predecessor sets. Nobody can be
+ * taken out of the queue: when a rank in it is lost, stalled or gives up, the home's copy is marked
+ * DEAD with the rank that is behind it and the KIND of the verdict, which everybody who waits looks
+ * at now and then.
  */
 #include "core/atomic.h"
 #include "core/fault.h"
@@ -16,11 +17,15 @@
 
 #include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 
-/* Fields: a rank + 1, or 0 for none. */
-enum { FIELD_BITS = 20, TAIL_AT = 0, NEXT_AT = 20, DEAD_AT = 40 };
+/* Fields: a rank + 1, or 0 for none; KIND: a cohi_verdict_kind. */
+enum { FIELD_BITS = 16, TAIL_AT = 0, NEXT_AT = 16, DEAD_AT = 32, KIND_AT = 48, KIND_BITS = 4 };
+
+_Static_assert(COHI_RANKS_MAX < 1 << FIELD_BITS, "a field holds a rank + 1");
 
 #define FIELD      ((UINT64_C(1) << FIELD_BITS) - 1)
+#define KIND       ((UINT64_C(1) << KIND_BITS) - 1)
 #define GRANTED    (UINT64_C(1) << 60)
 #define HELD       (UINT64_C(1) << 61) /* in one's own copy */
 #define BUSY       (UINT64_C(1) << 62) /* likewise: a thread of the rank is in a call on it */
@@ -73,27 +78,34 @@ static uint64_t own_word(const struct lock *lock)
     return __atomic_load_n(lock->mine, __ATOMIC_ACQUIRE);
 }
 
-/* What is known here against the rank says which error it is; the mark at the home may have come
- * before that, and is then a loss. */
-static coh_status fail_dead(const struct lock *lock, int rank)
+/* `word` has the mark, which says it all: the verdict itself may come here later. Who gave up for
+ * its own reasons is lost to the others. */
+static coh_status fail_dead(const struct lock *lock, uint64_t word)
 {
-    coh_status verdict = cohi_verdict_status(cohi_verdict_on(lock->world, rank));
-    coh_status status = verdict == COH_OK ? COH_PEER_LOST : verdict;
+    static const char *const happened[] = {
+        [COHI_VERDICT_NONE] = "gave up waiting for it",
+        [COHI_VERDICT_LOST] = "was lost",
+        [COHI_VERDICT_STOPPED] = "stalled",
+        [COHI_VERDICT_STUCK] = "stalled",
+        [COHI_VERDICT_TIMED_OUT] = "was past COHORT_TIMEOUT",
+    };
+    uint64_t kind = word >> KIND_AT & KIND;
+    coh_status status = kind == COHI_VERDICT_NONE ? COH_PEER_LOST : cohi_verdict_status(kind);
     return cohi_world_fail(lock->world, lock->call, status,
-                           "the lock at offset %" PRIu64 " is dead: rank %d %s while it held it or "
-                           "waited for it",
-                           lock->offset, rank, status == COH_PEER_LOST ? "was lost" : "stalled");
+                           "the lock at offset %" PRIu64 " is dead since rank %d %s", lock->offset,
+                           field(word, DEAD_AT), happened[kind]);
 }
 
-/* Replaces the home's word by `change` of it, whatever others do meanwhile; *before is what it
- * was. `change` gives the same word back to leave it. */
-static coh_status change_home(const struct lock *lock, uint64_t (*change)(uint64_t word, int rank),
-                              int rank, uint64_t *before)
+/* Replaces the home's word by `change` of it and `bits`, whatever others do meanwhile; *before is
+ * what it was. `change` gives the same word back to leave it. */
+static coh_status change_home(const struct lock *lock,
+                              uint64_t (*change)(uint64_t word, uint64_t bits), uint64_t bits,
+                              uint64_t *before)
 {
-    uint64_t word, seen;
+    uint64_t word = 0, seen;
     coh_status status = apply(lock, lock->home, COH_ATOMIC_FETCH, 0, NULL, &word);
     while (status == COH_OK) {
-        uint64_t wanted = change(word, rank);
+        uint64_t wanted = change(word, bits);
         if (wanted == word)
             break;
         status = apply(lock, lock->home, COH_ATOMIC_COMPARE_SWAP, wanted, &word, &seen);
@@ -105,33 +117,53 @@ static coh_status change_home(const struct lock *lock, uint64_t (*change)(uint64
     return status;
 }
 
-static uint64_t join_queue(uint64_t word, int rank)
+static uint64_t join_queue(uint64_t word, uint64_t tail)
 {
-    if (field(word, DEAD_AT) >= 0)
-        return word;
-    return (word & ~(FIELD << TAIL_AT)) | in_field(rank, TAIL_AT);
+    return field(word, DEAD_AT) >= 0 ? word : (word & ~(FIELD << TAIL_AT)) | tail;
 }
 
-static uint64_t join_if_free(uint64_t word, int rank)
+static uint64_t join_if_free(uint64_t word, uint64_t tail)
 {
-    return field(word, TAIL_AT) >= 0 ? word : join_queue(word, rank);
+    return field(word, TAIL_AT) >= 0 ? word : join_queue(word, tail);
 }
 
-static uint64_t leave_if_last(uint64_t word, int rank)
+static uint64_t leave_if_last(uint64_t word, uint64_t tail)
 {
-    return field(word, TAIL_AT) == rank ? word & ~(FIELD << TAIL_AT) : word;
+    return (word & FIELD << TAIL_AT) == tail ? word & ~(FIELD << TAIL_AT) : word;
 }
 
-static uint64_t mark_dead(uint64_t word, int rank)
+static uint64_t mark_dead(uint64_t word, uint64_t mark)
 {
-    return field(word, DEAD_AT) >= 0 ? word : word | in_field(rank, DEAD_AT);
+    return field(word, DEAD_AT) >= 0 ? word : word | mark;
 }
 
-static coh_status declare_dead(const struct lock *lock, int rank)
+static uint64_t own_tail(const struct lock *lock)
+{
+    return in_field(lock->world->rank, TAIL_AT);
+}
+
+/* What is known against `rank` is the KIND. Returns the mark that stays, which may be an earlier
+ * one. */
+static uint64_t declare_dead(const struct lock *lock, int rank)
 {
     uint64_t before;
-    (void)change_home(lock, mark_dead, rank, &before);
-    return fail_dead(lock, rank);
+    uint64_t mark =
+        in_field(rank, DEAD_AT) | (cohi_verdict_on(lock->world, rank) & KIND) << KIND_AT;
+    (void)change_home(lock, mark_dead, mark, &before);
+    return field(before, DEAD_AT) >= 0 ? before : mark;
+}
+
+/* What became of a wait for `rank`, or of an operation on it. An error leaves a place in the queue
+ * that nobody will pass, so the lock is dead, and by whom is the error if that is `rank`. */
+static coh_status conclude(const struct lock *lock, int rank, coh_status status)
+{
+    if (status == COH_OK)
+        return COH_OK;
+    char kept[COHI_SENTENCE_BYTES];
+    snprintf(kept, sizeof kept, "%s", coh_last_error());
+    int cause = cohi_verdict_cause(lock->world, rank);
+    uint64_t mark = declare_dead(lock, cause >= 0 ? cause : lock->world->rank);
+    return cause == rank ? fail_dead(lock, mark) : cohi_fail(status, "%s", kept);
 }
 
 /* ---- entering ---- */
@@ -166,12 +198,11 @@ static coh_status look_at_home(const struct lock *lock)
     uint64_t word;
     coh_status status = apply(lock, lock->home, COH_ATOMIC_FETCH, 0, NULL, &word);
     if (status == COH_OK && field(word, DEAD_AT) >= 0)
-        return fail_dead(lock, field(word, DEAD_AT));
+        return fail_dead(lock, word);
     return status;
 }
 
-/* Until one's own word has one of `bits`, or the lock is dead. `rank` is who should see to it;
- * -1: nobody knows. */
+/* Until one's own word has one of `bits`, which `rank` should see to, or the lock is dead. */
 static coh_status wait_for(const struct lock *lock, uint64_t bits, int rank)
 {
     coh_world *world = lock->world;
@@ -186,30 +217,15 @@ static coh_status wait_for(const struct lock *lock, uint64_t bits, int rank)
     }
     cohi_wait_end(&wait);
     cohi_rma_publish(world, COHI_OP_NONE);
-    if (status != COH_OK && rank >= 0 && cohi_verdict_on(world, rank))
-        return declare_dead(lock, rank);
-    return status;
-}
-
-/* A rank that fails in the queue keeps its place there, and nobody can take it out: the lock is
- * dead, since who is behind it, or the rank itself when it asks again, would wait for ever. */
-static coh_status abandon_place(const struct lock *lock, coh_status status)
-{
-    uint64_t before;
-    (void)change_home(lock, mark_dead, lock->world->rank, &before);
-    return status;
+    return conclude(lock, rank, status);
 }
 
 static coh_status queue_behind(const struct lock *lock, int predecessor)
 {
     coh_status status =
         apply(lock, predecessor, COH_ATOMIC_ADD, in_field(lock->world->rank, NEXT_AT), NULL, NULL);
-    if (status == COH_PEER_LOST || (status != COH_OK && cohi_verdict_on(lock->world, predecessor)))
-        return declare_dead(lock, predecessor);
-    if (status == COH_OK)
-        status = wait_for(lock, GRANTED, predecessor);
-    bool declared = status != COH_OK && cohi_verdict_on(lock->world, predecessor);
-    return status == COH_OK || declared ? status : abandon_place(lock, status);
+    return status == COH_OK ? wait_for(lock, GRANTED, predecessor)
+                            : conclude(lock, predecessor, status);
 }
 
 /* ---- one's own copy ---- */
@@ -275,11 +291,11 @@ static coh_status set(const struct lock *lock, uint64_t was)
     uint64_t before = 0;
     coh_status status = clean_up(lock, was);
     if (status == COH_OK)
-        status = change_home(lock, join_queue, lock->world->rank, &before);
+        status = change_home(lock, join_queue, own_tail(lock), &before);
     if (status != COH_OK)
         return status;
     if (field(before, DEAD_AT) >= 0)
-        return fail_dead(lock, field(before, DEAD_AT));
+        return fail_dead(lock, before);
     if (field(before, TAIL_AT) >= 0)
         status = queue_behind(lock, field(before, TAIL_AT));
     return status;
@@ -289,7 +305,7 @@ static coh_status set(const struct lock *lock, uint64_t was)
 static coh_status test_holder(const struct lock *lock, int tail, int *taken)
 {
     if (tail != lock->world->rank && cohi_verdict_on(lock->world, tail))
-        return declare_dead(lock, tail);
+        return fail_dead(lock, declare_dead(lock, tail));
     *taken = 0;
     return COH_OK;
 }
@@ -299,11 +315,11 @@ static coh_status test(const struct lock *lock, uint64_t was, int *taken)
     uint64_t before = 0;
     coh_status status = clean_up(lock, was);
     if (status == COH_OK)
-        status = change_home(lock, join_if_free, lock->world->rank, &before);
+        status = change_home(lock, join_if_free, own_tail(lock), &before);
     if (status != COH_OK)
         return status;
     if (field(before, DEAD_AT) >= 0)
-        return fail_dead(lock, field(before, DEAD_AT));
+        return fail_dead(lock, before);
     if (field(before, TAIL_AT) >= 0)
         return test_holder(lock, field(before, TAIL_AT), taken);
     *taken = 1;
@@ -318,16 +334,13 @@ static coh_status pass_on(const struct lock *lock, int tail)
     if (status != COH_OK)
         return status;
     int next = field(own_word(lock), NEXT_AT);
-    status = apply(lock, next, COH_ATOMIC_OR, GRANTED, NULL, NULL);
-    if (status == COH_PEER_LOST || (status != COH_OK && cohi_verdict_on(lock->world, next)))
-        return declare_dead(lock, next);
-    return status;
+    return conclude(lock, next, apply(lock, next, COH_ATOMIC_OR, GRANTED, NULL, NULL));
 }
 
 static coh_status leave(const struct lock *lock)
 {
     uint64_t before = 0;
-    coh_status status = change_home(lock, leave_if_last, lock->world->rank, &before);
+    coh_status status = change_home(lock, leave_if_last, own_tail(lock), &before);
     if (status == COH_OK && field(before, TAIL_AT) != lock->world->rank)
         status = pass_on(lock, field(before, TAIL_AT));
     return status;

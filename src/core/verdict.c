@@ -147,11 +147,12 @@ void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail)
     cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
 }
 
-/* The first rank but `rank` that something stands against, or -1. */
-static int other_verdict(const coh_world *world, int rank)
+int cohi_verdict_cause(const coh_world *world, int rank)
 {
+    if (cohi_verdict_on(world, rank))
+        return rank;
     for (int of = 0; of < world->size; of++)
-        if (of != rank && cohi_verdict_on(world, of))
+        if (cohi_verdict_on(world, of))
             return of;
     return -1;
 }
@@ -162,19 +163,19 @@ static int other_verdict(const coh_world *world, int rank)
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss)
 {
-    int other = cohi_verdict_on(world, rank) ? -1 : other_verdict(world, rank);
-    if (other == world->rank)
-        return cohi_verdict_check(world, call, other);
-    if (other < 0) {
+    int cause = cohi_verdict_cause(world, rank);
+    if (cause < 0) {
         note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, 0));
-        return cohi_verdict_check(world, call, rank);
+        cause = rank;
     }
+    if (cause == rank || cause == world->rank)
+        return cohi_verdict_check(world, call, cause);
     char text[128];
-    uint64_t verdict = cohi_verdict_on(world, other);
+    uint64_t verdict = cohi_verdict_on(world, cause);
     coh_status status = cohi_verdict_status(verdict);
     cohi_verdict_describe(verdict, text, sizeof text);
     return cohi_world_fail(world, call, status,
-                           "rank %d cannot be reached any more, after rank %d %s: %s", rank, other,
+                           "rank %d cannot be reached any more, after rank %d %s: %s", rank, cause,
                            status == COH_PEER_LOST ? "was lost" : "stalled", text);
 }
 
