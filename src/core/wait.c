@@ -121,57 +121,6 @@ static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
              text);
 }
 
-static bool is_member(const coh_team *team, int rank)
-{
-    return team && team->indices[rank] >= 0;
-}
-
-/*
- * A rank that left before its time had a reason: the verdict that it knew of, if it knew of one on
- * a member. One on a rank outside explains nothing to those who still wait for the one that left,
- * which is then lost to them. Either way a verdict on a member stands, and the wait ends.
- */
-static void judge_left(const cohi_wait *wait, int rank)
-{
-    coh_world *world = wait->world;
-    cohi_slot *slot = world->peers[rank].slot;
-    bool explained = false;
-    for (int of = 0; slot && of < world->size; of++) {
-        uint64_t verdict = atomic_load(cohi_slot_verdict(slot, of));
-        if (!verdict)
-            continue;
-        cohi_verdict_note(world, of, verdict);
-        explained = explained || is_member(wait->team, of);
-    }
-    if (!explained)
-        cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LEFT, 0));
-}
-
-static void judge(cohi_wait *wait, int rank, const cohi_sight *sight)
-{
-    coh_world *world = wait->world;
-    bool left = sight->known && sight->phase == COHI_PHASE_LEFT;
-    if (left && wait->left != rank) {
-        wait->left = rank; /* what is waited for may have come just before: look once more first */
-    } else if (left) {
-        judge_left(wait, rank);
-    } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
-        cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
-        cohi_verdict_pass(world, rank, cohi_verdict(kind, 0, (int)sight->op));
-    } else if (world->timeout_ns && wait->waited_ns >= world->timeout_ns) {
-        cohi_verdict_pass(world, rank, cohi_verdict(COHI_VERDICT_TIMED_OUT, 0, (int)sight->op));
-    }
-}
-
-static coh_status blame_nobody(const cohi_wait *wait)
-{
-    const coh_world *world = wait->world;
-    if (!world->timeout_ns || wait->waited_ns < world->timeout_ns)
-        return COH_OK;
-    return cohi_world_fail(world, wait->call, COH_TIMED_OUT, "waited %.1f s (COHORT_TIMEOUT)",
-                           (double)wait->waited_ns / 1e9);
-}
-
 static coh_status heed_alarm(const cohi_wait *wait)
 {
     coh_world *world = wait->world;
@@ -181,6 +130,51 @@ static coh_status heed_alarm(const cohi_wait *wait)
     if (status == COH_OK && wait->rank >= 0)
         status = cohi_verdict_check(world, wait->call, wait->rank);
     return status;
+}
+
+/*
+ * A rank that left before its time had a reason: the verdicts that it knew of, which it told those
+ * who cannot look. One on a member ends the wait by itself. One on a rank outside does not, but the
+ * rank that left because of it will not come.
+ */
+static coh_status judge_left(const cohi_wait *wait, int rank)
+{
+    coh_world *world = wait->world;
+    cohi_slot *slot = world->peers[rank].slot;
+    for (int of = 0; slot && of < world->size; of++) {
+        uint64_t verdict = atomic_load(cohi_slot_verdict(slot, of));
+        if (verdict)
+            cohi_verdict_note(world, of, verdict);
+    }
+    coh_status status = heed_alarm(wait);
+    return status == COH_OK ? cohi_verdict_presume(world, wait->call, rank, COHI_LOSS_LEFT)
+                            : status;
+}
+
+static coh_status judge(cohi_wait *wait, int rank, const cohi_sight *sight)
+{
+    coh_world *world = wait->world;
+    bool left = sight->known && sight->phase == COHI_PHASE_LEFT;
+    if (left && wait->left != rank) {
+        wait->left = rank; /* what is waited for may have come just before: look once more first */
+    } else if (left) {
+        return judge_left(wait, rank);
+    } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
+        cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
+        cohi_verdict_pass(world, rank, cohi_verdict(kind, 0, (int)sight->op));
+    } else if (world->timeout_ns && wait->waited_ns >= world->timeout_ns) {
+        cohi_verdict_pass(world, rank, cohi_verdict(COHI_VERDICT_TIMED_OUT, 0, (int)sight->op));
+    }
+    return heed_alarm(wait);
+}
+
+static coh_status blame_nobody(const cohi_wait *wait)
+{
+    const coh_world *world = wait->world;
+    if (!world->timeout_ns || wait->waited_ns < world->timeout_ns)
+        return COH_OK;
+    return cohi_world_fail(world, wait->call, COH_TIMED_OUT, "waited %.1f s (COHORT_TIMEOUT)",
+                           (double)wait->waited_ns / 1e9);
 }
 
 /* The verdict is on the one at the end of the chain. It ends this wait if it is on one that
@@ -198,8 +192,7 @@ static coh_status examine(cohi_wait *wait)
     rank = follow_chain(wait->world, rank, &sight);
     observe(wait, rank, &sight);
     warn(wait, rank, &sight);
-    judge(wait, rank, &sight);
-    return heed_alarm(wait);
+    return judge(wait, rank, &sight);
 }
 
 /* ---- the ladder ---- */
