@@ -7,13 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static coh_status quiet_control(coh_world *world, const char *call, cohi_opcode op)
+/* What was written before to a rank outside the team, and did not reach it, is not this call's. */
+static coh_status quiet_control(coh_team *team, const char *call, cohi_opcode op)
 {
+    coh_world *world = team->world;
     if (!world->remote || !world->engine->rma)
         return COH_OK;
     cohi_op done = {.status = COH_OK};
     coh_status status = world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done);
-    return status == COH_OK ? cohi_wait_op(world, call, op, -1, &done) : status;
+    if (status == COH_OK)
+        status = cohi_wait_op(world, call, op, -1, &done);
+    return done.status == COH_PEER_LOST && team->indices[done.rank] < 0 ? COH_OK : status;
 }
 
 static coh_status send_records(coh_team *team, const char *call, const cohi_record *mine)
@@ -22,10 +26,12 @@ static coh_status send_records(coh_team *team, const char *call, const cohi_reco
     size_t offset = cohi_slot_record_offset(world->size, team->number, mine->epoch, team->index);
     for (int i = 0; i < team->size; i++) {
         coh_status status = cohi_control_put(world, team->ranks[i], offset, mine, sizeof *mine);
+        if (status == COH_PEER_LOST)
+            return cohi_team_miss(team, call, team->ranks[i]);
         if (status != COH_OK)
             return status;
     }
-    return quiet_control(world, call, (cohi_opcode)mine->op);
+    return quiet_control(team, call, (cohi_opcode)mine->op);
 }
 
 const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index)

@@ -11,6 +11,7 @@
 #include "core/atomic.h"
 #include "core/fault.h"
 #include "core/order.h"
+#include "core/peer.h"
 #include "core/rma.h"
 #include "core/verdict.h"
 #include "core/wait.h"
@@ -90,6 +91,8 @@ static coh_status fail_dead(const struct lock *lock, uint64_t word)
         [COHI_VERDICT_TIMED_OUT] = "was past COHORT_TIMEOUT",
     };
     uint64_t kind = word >> KIND_AT & KIND;
+    if (kind >= sizeof happened / sizeof *happened) /* the user's memory, after all */
+        kind = COHI_VERDICT_LOST;
     coh_status status = kind == COHI_VERDICT_NONE ? COH_PEER_LOST : cohi_verdict_status(kind);
     return cohi_world_fail(lock->world, lock->call, status,
                            "the lock at offset %" PRIu64 " is dead since rank %d %s", lock->offset,
@@ -109,7 +112,7 @@ static coh_status change_home(const struct lock *lock,
         if (wanted == word)
             break;
         status = apply(lock, lock->home, COH_ATOMIC_COMPARE_SWAP, wanted, &word, &seen);
-        if (status == COH_OK && seen == word)
+        if (status != COH_OK || seen == word)
             break;
         word = seen;
     }
@@ -149,8 +152,8 @@ static uint64_t declare_dead(const struct lock *lock, int rank)
     uint64_t before;
     uint64_t mark =
         in_field(rank, DEAD_AT) | (cohi_verdict_on(lock->world, rank) & KIND) << KIND_AT;
-    (void)change_home(lock, mark_dead, mark, &before);
-    return field(before, DEAD_AT) >= 0 ? before : mark;
+    coh_status status = change_home(lock, mark_dead, mark, &before);
+    return status == COH_OK && field(before, DEAD_AT) >= 0 ? before : mark;
 }
 
 /* What became of a wait for `rank`, or of an operation on it. An error leaves a place in the queue
@@ -301,13 +304,23 @@ static coh_status set(const struct lock *lock, uint64_t was)
     return status;
 }
 
-/* A lock whose last holder died looks taken for ever; asking for its death is part of the test. */
+/* A lock whose last holder died or left looks taken for ever; asking for that is part of the test.
+ * Who leaves may have cleared it just before. */
 static coh_status test_holder(const struct lock *lock, int tail, int *taken)
 {
-    if (tail != lock->world->rank && cohi_verdict_on(lock->world, tail))
-        return fail_dead(lock, declare_dead(lock, tail));
+    coh_world *world = lock->world;
+    uint64_t word;
     *taken = 0;
-    return COH_OK;
+    if (tail == world->rank)
+        return COH_OK;
+    if (cohi_verdict_on(world, tail))
+        return fail_dead(lock, declare_dead(lock, tail));
+    if (!cohi_peer_has_left(world, tail))
+        return COH_OK;
+    coh_status status = apply(lock, lock->home, COH_ATOMIC_FETCH, 0, NULL, &word);
+    if (status != COH_OK || field(word, TAIL_AT) != tail)
+        return status;
+    return conclude(lock, tail, cohi_verdict_presume(world, lock->call, tail, COHI_LOSS_LEFT));
 }
 
 static coh_status test(const struct lock *lock, uint64_t was, int *taken)

@@ -172,13 +172,13 @@ static coh_status report_mismatch(const coh_team *team, const char *call, uint64
 }
 
 /* A rank is in several teams: the sentence says which one has lost it. */
-static coh_status name_team(const coh_team *team, coh_status status)
+static coh_status name_team(const coh_team *team, int rank, coh_status status)
 {
     char sentence[COHI_SENTENCE_BYTES];
     if (team->number < COHI_TEAM_FIRST_FREE)
         return status;
     snprintf(sentence, sizeof sentence, "%s", coh_last_error());
-    return cohi_fail(status, "%s; it is a member of team %d", sentence, team->number);
+    return cohi_fail(status, "%s; rank %d is a member of team %d", sentence, rank, team->number);
 }
 
 coh_status cohi_team_standing(coh_team *team, const char *call)
@@ -189,9 +189,17 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
     for (int i = 0; i < team->size; i++) {
         coh_status status = cohi_verdict_check(team->world, call, team->ranks[i]);
         if (status != COH_OK)
-            return name_team(team, status);
+            return name_team(team, team->ranks[i], status);
     }
     return COH_OK;
+}
+
+coh_status cohi_team_miss(coh_team *team, const char *call, int rank)
+{
+    coh_status status = cohi_team_standing(team, call);
+    if (status != COH_OK)
+        return status;
+    return name_team(team, rank, cohi_verdict_presume(team->world, call, rank, COHI_LOSS_LEFT));
 }
 
 static void tell_broken(coh_team *team, uint32_t epoch, cohi_opcode ours, int rank,
@@ -498,15 +506,6 @@ static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op
     return status;
 }
 
-/* A member that nothing stands against has left because of a rank outside the team. */
-static coh_status miss_member(coh_team *team, const char *call, int index)
-{
-    coh_status status = cohi_team_standing(team, call);
-    return status == COH_OK
-               ? cohi_verdict_presume(team->world, call, team->ranks[index], COHI_LOSS_LEFT)
-               : status;
-}
-
 coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
 {
     uint32_t epoch = ++team->epoch;
@@ -520,7 +519,7 @@ coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
         cohi_flag *flag = &team->mine->flags[parity][round];
         coh_status status = tell(team, to, parity, round, mark);
         if (COHI_UNLIKELY(status == COH_PEER_LOST))
-            return miss_member(team, call, to);
+            return cohi_team_miss(team, call, team->ranks[to]);
         if (status == COH_OK)
             status = wait_for_flag(team, call, op, team->ranks[from], flag);
         if (COHI_UNLIKELY(status != COH_OK))

@@ -135,6 +135,10 @@ coh_status cohi_team_compare_past(coh_team *team, const char *call);
 /* The error that stands against the team, if one does: a lost or stalled member, a mismatch. */
 coh_status cohi_team_standing(coh_team *team, const char *call);
 
+/* The error when a member cannot be reached: what stands against the team, or what made the member
+ * leave. */
+coh_status cohi_team_miss(coh_team *team, const char *call, int rank);
+
 /* The rank of a member that has not come to the present meeting, as far as can be seen, or -1. */
 int cohi_team_missing(const coh_team *team);
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/control.h"
+#include "core/peer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -151,10 +152,18 @@ int cohi_verdict_cause(const coh_world *world, int rank)
 {
     if (cohi_verdict_on(world, rank))
         return rank;
+    if (cohi_verdict_on(world, world->rank))
+        return world->rank;
     for (int of = 0; of < world->size; of++)
         if (cohi_verdict_on(world, of))
             return of;
     return -1;
+}
+
+/* A rank that is mapped does not leave without a word there. */
+static bool may_have_left(coh_world *world, int rank)
+{
+    return !world->peers[rank].slot || cohi_peer_has_left(world, rank);
 }
 
 /*
@@ -164,7 +173,7 @@ int cohi_verdict_cause(const coh_world *world, int rank)
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss)
 {
     int cause = cohi_verdict_cause(world, rank);
-    if (cause < 0) {
+    if (cause < 0 || (cause != world->rank && !may_have_left(world, rank))) {
         note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, 0));
         cause = rank;
     }

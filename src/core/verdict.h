@@ -41,14 +41,14 @@ void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
 
 coh_status cohi_verdict_status(uint64_t verdict);
 
-/* Who is behind it that `rank` does not do its part: the rank itself when something stands against
- * it, or else the first that something does stand against; -1 when nothing is known. */
+/* Who is behind it that `rank` does not do its part, or that this rank gives it up: the first of
+ * `rank`, this rank and all others that something stands against; -1 when nothing is known. */
 int cohi_verdict_cause(const coh_world *world, int rank);
 
 /*
  * `rank` cannot be reached any more: an operation on it ended with COH_PEER_LOST, or it has left.
  * The error is the one that is known to be behind it: what stands against this rank itself, or
- * against another because of which `rank` has left. Where nothing is, `rank` counts as lost from
+ * against another because of which `rank` has left. Else `rank` counts as lost from
  * now on, though nobody may have said so yet; `loss` is what that looks like.
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);

@@ -147,8 +147,10 @@ static coh_status judge_left(const cohi_wait *wait, int rank)
             cohi_verdict_note(world, of, verdict);
     }
     coh_status status = heed_alarm(wait);
-    return status == COH_OK ? cohi_verdict_presume(world, wait->call, rank, COHI_LOSS_LEFT)
-                            : status;
+    if (status != COH_OK)
+        return status;
+    return wait->team ? cohi_team_miss(wait->team, wait->call, rank)
+                      : cohi_verdict_presume(world, wait->call, rank, COHI_LOSS_LEFT);
 }
 
 static coh_status judge(cohi_wait *wait, int rank, const cohi_sight *sight)

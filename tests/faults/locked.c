@@ -313,6 +313,37 @@ static void put_is_lost_under_a_lock(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* Rank 1 is lost, and rank 2 leaves because of that with a lock that rank 0 tries for: neither will
+ * give it back. */
+static void holder_leaves_after_a_loss(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    coh_lock *locks;
+    coh_status status = COH_OK;
+    int taken = 0;
+    if (!join_with_locks(self, &locks))
+        return;
+    coh_lock *lock = &locks[self->size];
+    if (self->rank == 2) {
+        CHECK_OK(coh_lock_set(self->world, lock));
+        atomic_store(&scene->asking, 1);
+    }
+    CHECK(test_await(&scene->asking, 1, 10));
+    if (self->rank == VICTIM_RANK) {
+        if (strcmp(self->engine, "shm") == 0)
+            raise(SIGKILL);
+        return;
+    }
+    CHECK_REFUSED(coh_barrier(self->world), COH_PEER_LOST, "rank 1");
+    for (double until = test_now() + 10; self->rank == 0 && test_now() < until && !status;)
+        status = coh_lock_test(self->world, lock, &taken);
+    if (self->rank == 0) {
+        CHECK_REFUSED(status, COH_PEER_LOST, "rank 1|rank 2|coh_lock_test");
+        CHECK_REFUSED(coh_lock_set(self->world, lock), COH_PEER_LOST, "rank 1|is dead");
+    }
+    coh_finalize(self->world); /* it may report the loss; it must come back */
+}
+
 #define DEADLY(function, size, ...)                                                \
     CASE(function, "F2", ON_SHM, SIZE(size), .mode = TEST_UNJOINED, .limit_s = 30, \
          .victims = VICTIM(VICTIM_RANK), __VA_ARGS__)
@@ -327,6 +358,8 @@ const test_case fault_locked[] = {
     DEADLY(holder_stops, 4, .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(holder_is_busy_past_the_timeout, "F9a", ON_MAPPED, SIZE(2), .mode = TEST_UNJOINED,
          .environment = "COHORT_TIMEOUT=0.7"),
+    CASE(holder_leaves_after_a_loss, "F2 F26", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK), .limit_s = 30),
     CASE(put_is_lost_under_a_lock, "F2", ON_SIM, SIZE(3), .mode = TEST_UNJOINED, .limit_s = 30,
          .victims = VICTIM(VICTIM_RANK), .environment = "COHORT_SIM=kill=1@1000"),
 };

@@ -14,6 +14,7 @@ struct scene {
     program_function *program;
     int struck; /* the rank of this run's strike */
     int step;
+    uint64_t seed;
     coh_status allowed;    /* besides COH_OK */
     _Atomic uint64_t told; /* ranks of all runs that learnt of it */
     _Atomic uint64_t stamps[RANKS];
@@ -30,7 +31,7 @@ static void check_told(test_rank *self, coh_status status)
     atomic_fetch_add(&scene->told, 1);
     if (self->rank != scene->struck && !CHECK_REFUSED(status, scene->allowed, words))
         test_fail("that was with a strike on rank %d at its step %d, seed %llu", scene->struck,
-                  scene->step, (unsigned long long)self->seed);
+                  scene->step, (unsigned long long)scene->seed);
 }
 
 /* Every rank comes to an end, with success or with the one error that is true. */
@@ -50,6 +51,7 @@ static void strike(test_rank *self, const char *kind, int rank, int step, uint64
     char script[96];
     scene->struck = rank;
     scene->step = step;
+    scene->seed = seed;
     snprintf(script, sizeof script, "seed=%llu,%s=%d@%d", (unsigned long long)seed, kind, rank,
              step);
     setenv("COHORT_SIM", script, 1);
