@@ -129,11 +129,22 @@ static int holds_lost(const cohi_run *run, int rank, int other)
  * Two supervisors may be heard in another order than their ranks ended. A rank that itself held
  * another for lost, which did not hold it for lost, ended after that one, and most likely for that.
  */
-static int cause_of(const cohi_run *run, int rank)
+static int ended_before(const cohi_run *run, int rank)
 {
     for (int other = 0; other < run->size; other++) {
         if (other != rank && holds_lost(run, rank, other) && !holds_lost(run, other, rank))
             return other;
+    }
+    return -1;
+}
+
+static int cause_of(const cohi_run *run, int rank)
+{
+    for (int hops = 0; hops < run->size; hops++) {
+        int before = ended_before(run, rank);
+        if (before < 0)
+            break;
+        rank = before;
     }
     return rank;
 }
