@@ -174,17 +174,30 @@ static void computes_meanwhile(test_rank *self)
 /* ---- beside a call that waits ---- */
 
 struct starter {
+    coh_world *world;
     coh_team *team;
+    atomic_bool met; /* the barrier is over: there was no time to come beside it */
     int64_t mine, sum;
     coh_status status;
     char sentence[512];
 };
 
+/* Until the other thread of this rank is in the barrier. */
+static void await_barrier(struct starter *self)
+{
+    coh_peer_state state;
+    char text[128] = "";
+    while (!atomic_load(&self->met) && !strstr(text, "barrier")) {
+        test_sleep(0.001);
+        coh_peer_query(self->world, coh_rank(self->world), &state, text, sizeof text);
+    }
+}
+
 static void *start_beside(void *arg)
 {
     struct starter *self = arg;
     coh_request *request = NULL;
-    test_sleep(0.05);
+    await_barrier(self);
     self->status =
         coh_all_reduce_start(self->team, COH_I64, COH_SUM, &self->mine, &self->sum, 1, &request);
     if (self->status == COH_OK)
@@ -197,14 +210,18 @@ static void *start_beside(void *arg)
  * collective of the same team: it is the next. */
 static void started_while_another_waits(test_rank *self)
 {
-    struct starter starter = {.team = coh_team_world(self->world), .mine = self->rank};
+    struct starter starter = {
+        .world = self->world, .team = coh_team_world(self->world), .mine = self->rank};
     pthread_t thread;
     bool last = self->rank == self->size - 1;
+    if (!CHECK_OK(coh_team_sync(starter.team))) /* the rank is this thread's from here on */
+        return;
     if (last)
         test_sleep(0.2);
     else if (!CHECK_EQ(pthread_create(&thread, NULL, start_beside, &starter), 0))
         return;
     CHECK_OK(coh_team_barrier(starter.team));
+    atomic_store(&starter.met, true);
     if (last)
         start_beside(&starter);
     else

@@ -28,19 +28,19 @@ static void rank_dies_in_init(test_rank *self)
 static void one_never_starts(test_rank *self)
 {
     if (self->rank != 3)
-        joining_fails(self, 4, "3");
+        joining_fails(self, 8, "3");
 }
 
 static void two_never_start(test_rank *self)
 {
     if (self->rank != 1 && self->rank != 3)
-        joining_fails(self, 4, "1|3");
+        joining_fails(self, 8, "1|3");
 }
 
 static void root_never_starts(test_rank *self)
 {
     if (self->rank != 0)
-        joining_fails(self, 4, "0");
+        joining_fails(self, 8, "0");
 }
 
 /* Ranks that disagree about the size, or claim the same rank, do not make a job. */
@@ -79,11 +79,11 @@ const test_case fault_start[] = {
     CASE(rank_dies_in_init, "F1 F3", ON_SHM, SIZE(4), .mode = TEST_UNJOINED, .victims = VICTIM(2),
          .environment = "COHORT_FAULT=kill@init,rank=2 COHORT_INIT_TIMEOUT=2"),
     CASE(one_never_starts, "F4", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
-         .environment = "COHORT_INIT_TIMEOUT=0.5"),
+         .environment = "COHORT_INIT_TIMEOUT=2"),
     CASE(two_never_start, "F4", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
-         .environment = "COHORT_INIT_TIMEOUT=0.5"),
+         .environment = "COHORT_INIT_TIMEOUT=2"),
     CASE(root_never_starts, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
-         .environment = "COHORT_INIT_TIMEOUT=0.5"),
+         .environment = "COHORT_INIT_TIMEOUT=2"),
     CASE(sizes_disagree, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=1"),
     CASE(rank_claimed_twice, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,

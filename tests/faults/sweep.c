@@ -121,15 +121,15 @@ static void stalled_in_collectives(test_rank *self)
 const test_case fault_sweep[] = {
     CASE(killed_at_every_step, "F1", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90),
     CASE(stalled_at_many_steps, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
-         .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
+         .environment = "COHORT_STALL=0.6 COHORT_WARN=0.2"),
     CASE(killed_in_vocabulary, "F1 F2", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90),
     CASE(stalled_in_vocabulary, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
-         .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
+         .environment = "COHORT_STALL=0.6 COHORT_WARN=0.2"),
     CASE(stalled_among_locks, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
-         .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
+         .environment = "COHORT_STALL=0.6 COHORT_WARN=0.2"),
     CASE(killed_in_collectives, "F1", ON_SIM | ON_CHANNEL, SIZE(3), .mode = TEST_ALONE,
          .limit_s = 90),
     CASE(stalled_in_collectives, "F5", ON_SIM, SIZE(3), .mode = TEST_ALONE, .limit_s = 90,
-         .environment = "COHORT_STALL=0.3 COHORT_WARN=0.1"),
+         .environment = "COHORT_STALL=0.6 COHORT_WARN=0.2"),
 };
 FAULT_COUNT(sweep);

@@ -190,6 +190,8 @@ static void words_of_the_lost(test_rank *self)
     if (!CHECK_OK(test_join(self))
         || !CHECK_OK(coh_calloc(self->world, 4, sizeof *word, (void **)&word)))
         return;
+    atomic_fetch_add(&scene->ready, 1); /* all are out of the allocation before one is struck */
+    CHECK(test_await(&scene->ready, (uint64_t)self->size, 10));
     if (self->rank == VICTIM_RANK) {
         die(self, scene);
         return;

@@ -131,7 +131,7 @@ static bool stacks_name(const test_case *row, const char *function)
 
 static void a_hung_run_is_ended_with_stacks(void **state)
 {
-    const test_case row = CASE(never_ends, "", ON_ALL, SIZE(2), .limit_s = 0.5);
+    const test_case row = CASE(never_ends, "", ON_ALL, SIZE(2), .limit_s = 3);
     (void)state;
     assert_true(stacks_name(&row, "coh_barrier"));
 }

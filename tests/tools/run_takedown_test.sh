@@ -29,7 +29,7 @@ for round in 1 2 3; do
     start
     kill -KILL "$launcher"
     wait "$launcher" 2>/dev/null
-    wait_for 1 all_dead "$PIDS" || fail "round $round: processes outlive a killed launcher by 1 s"
+    wait_for 10 all_dead "$PIDS" || fail "round $round: processes outlive a killed launcher"
 done
 
 # The whole process group killed at once, as a shell kills a job.
@@ -39,7 +39,7 @@ wait_for 10 lines "$PIDS" 12 || fail "the job did not start"
 group=$(sed -n 's/.*) . [0-9]* \([0-9]*\) .*/\1/p' "/proc/$(head -n 1 "$PIDS")/stat")
 kill -KILL -- "-$group"
 wait 2>/dev/null
-wait_for 1 all_dead "$PIDS" || fail "processes outlive their killed process group"
+wait_for 10 all_dead "$PIDS" || fail "processes outlive their killed process group"
 
 # A supervisor killed: the launcher takes its rank's processes down, and the job fails.
 start
