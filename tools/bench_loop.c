@@ -2,10 +2,10 @@
  * bench_loop.c - one case of `cohort bench pipeline`.
  *
  * The loops go over the same number of tiles, in turns, round by round: copies alone, by one
- * thread; computation alone, on a tile that is there already; those two at once, on two threads that
- * know nothing of each other; and the pipelined loop. What the third takes longer than the first two is
- * the machine's. The fourth may take less than the copies alone, since the thread that computes
- * copies while it would have to wait.
+ * thread; computation alone, on a tile that is there already; those two at once, on two threads
+ * that know nothing of each other; and the pipelined loop. What the third takes longer than the
+ * first two is the machine's. The fourth may take less than the copies alone, since the thread that
+ * computes copies while it would have to wait.
  */
 #include "bench_pipeline.h"
 

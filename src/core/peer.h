@@ -17,8 +17,8 @@ typedef struct cohi_sight {
     uint64_t sequence;
 } cohi_sight;
 
-/* It has finalized; what it sent before is here by the time that this is seen. Of a peer that is not
- * mapped this is known when it left because it could not go on, which it says before. */
+/* It has finalized; what it sent before is here by the time that this is seen. Of a peer that is
+ * not mapped this is known when it left because it could not go on, which it says before. */
 bool cohi_peer_has_left(coh_world *world, int rank);
 
 cohi_sight cohi_peer_look(coh_world *world, int rank);

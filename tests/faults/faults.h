@@ -52,6 +52,10 @@ void fault_stamp(_Atomic uint64_t *stamp);
 /* Seconds since a stamp. */
 double fault_since(const _Atomic uint64_t *stamp);
 
+/* Ends the rank's process, where it has one of its own; elsewhere the caller returns, and its
+ * thread ends without finalize. */
+void fault_die(const test_rank *self);
+
 /* Checks that `status` is the loss of `rank`, learnt in time after its last stamp. */
 bool fault_check_lost(coh_status status, int rank, const _Atomic uint64_t *stamp);
 

@@ -1,9 +1,7 @@
 /* Teams with a lost member, and teams whose members disagree: FAULTS.md rows 1, 18 and 26. */
 #include "faults.h"
 
-#include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { VICTIM_RANK = 1, OUTSIDER = 2 };
 
@@ -71,8 +69,7 @@ static void other_teams_go_on(test_rank *self)
     coh_status met = coh_barrier(self->world); /* may be hit already: the victim runs ahead */
     if (self->rank == VICTIM_RANK) {
         fault_stamp(&scene->stamps[VICTIM_RANK]);
-        if (strcmp(self->engine, "shm") == 0)
-            raise(SIGKILL);
+        fault_die(self);
         return;
     }
     CHECK(met == COH_OK || met == COH_PEER_LOST);
@@ -95,8 +92,7 @@ static void member_leaves_after_a_loss(test_rank *self)
         return;
     coh_status status = coh_barrier(self->world); /* may be hit already: the victim runs ahead */
     if (self->rank == OUTSIDER) {
-        if (strcmp(self->engine, "shm") == 0)
-            raise(SIGKILL);
+        fault_die(self);
         return;
     }
     if (status == COH_OK)

@@ -106,8 +106,7 @@ static void holder_dies_alone(test_rank *self)
     if (self->rank == VICTIM_RANK) {
         CHECK_OK(coh_lock_set(self->world, the_lock(self, locks)));
         fault_stamp(&scene->stamps[VICTIM_RANK]);
-        if (strcmp(self->engine, "shm") == 0)
-            raise(SIGKILL);
+        fault_die(self);
         return;
     }
     fault_check_lost(coh_barrier(self->world), VICTIM_RANK, &scene->stamps[VICTIM_RANK]);
@@ -330,8 +329,7 @@ static void holder_leaves_after_a_loss(test_rank *self)
     }
     CHECK(test_await(&scene->asking, 1, 10));
     if (self->rank == VICTIM_RANK) {
-        if (strcmp(self->engine, "shm") == 0)
-            raise(SIGKILL);
+        fault_die(self);
         return;
     }
     CHECK_REFUSED(coh_barrier(self->world), COH_PEER_LOST, "rank 1");

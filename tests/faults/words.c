@@ -1,7 +1,6 @@
 /* A rank that dies in each of the one-sided and team operations: FAULTS.md rows 1 and 26. */
 #include "faults.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,8 +137,7 @@ static void die(test_rank *self, struct scene *scene)
 {
     test_sleep(0.05); /* the others wait by then, most likely */
     fault_stamp(&scene->stamps[self->rank]);
-    if (strcmp(self->engine, "shm") == 0)
-        raise(SIGKILL);
+    fault_die(self);
 }
 
 /* A wait for rank 1 ends, and one for anybody; one for another rank goes on, and is satisfied. */
