@@ -88,6 +88,38 @@ LANES_INLINE size_t reduce_pairs(const cohi_kernel_job *job, const struct recipe
     return at;
 }
 
+/*
+ * The same, stored past the caches, while there are bytes to copy beside. Loads that come from far
+ * and stores that go far then wait for each other less. (For what this is see staged_reduce.c: 16
+ * MiB in turns of a whole part 2.53 ms, of 1 KiB 2.37, of a block 2.32.)
+ */
+LANES_INLINE size_t stream_pairs_beside(const cohi_kernel_job *job, const struct recipe *recipe,
+                                        store_form *store, size_t at)
+{
+    const struct codec *in = recipe->in;
+    const size_t step = in->unit * in->element, block = BLOCK_UNITS * in->unit;
+    cohi_kernel_beside *beside = job->beside;
+    const char *first = job->sources[0], *second = job->sources[1];
+    char *target = job->targets[0];
+    size_t copied = 0;
+    for (; job->count - at >= block && beside->bytes - copied >= BLOCK_UNITS * step; at += block) {
+        const char *x = first + at * in->element, *y = second + at * in->element;
+        lanes a = recipe->combine(in->load(x), in->load(y));
+        lanes b = recipe->combine(in->load(x + step), in->load(y + step));
+        lanes c = recipe->combine(in->load(x + 2 * step), in->load(y + 2 * step));
+        lanes d = recipe->combine(in->load(x + 3 * step), in->load(y + 3 * step));
+        for (size_t end = copied + BLOCK_UNITS * step; copied < end; copied += LANES_BYTES)
+            *(v_u8_there *)(beside->target + copied) =
+                *(const v_u8_there *)(beside->source + copied);
+        store(target + at * recipe->out->element, recipe->finish(a, job->ranks),
+              recipe->finish(b, job->ranks), recipe->finish(c, job->ranks),
+              recipe->finish(d, job->ranks));
+    }
+    *beside = (cohi_kernel_beside){beside->target + copied, beside->source + copied,
+                                   beside->bytes - copied};
+    return at;
+}
+
 /* The same for one source and one target, of other elements. */
 LANES_INLINE size_t convert_blocks(const cohi_kernel_job *job, const struct recipe *recipe,
                                    store_form *store, size_t at)
@@ -208,11 +240,20 @@ LANES_INLINE size_t stream_blocks(const cohi_kernel_job *job, const struct recip
 
 #endif
 
+/* With the bytes beside, where it is two sources into one target. */
+LANES_INLINE size_t reduce_streamed(const cohi_kernel_job *job, const struct recipe *recipe,
+                                    store_form *store, size_t at)
+{
+    if (job->beside && job->source_count == 2 && job->target_count == 1)
+        at = stream_pairs_beside(job, recipe, store, at);
+    return reduce_blocks(job, recipe, store, at);
+}
+
 /* `units` is reduce_units for this recipe, out of line. */
 LANES_INLINE void reduce_all(const cohi_kernel_job *job, const struct recipe *recipe,
                              units_form *units)
 {
-    size_t at = job->stream ? stream_blocks(job, recipe, reduce_blocks, units) : 0;
+    size_t at = job->stream ? stream_blocks(job, recipe, reduce_streamed, units) : 0;
     if (job->source_count == 2 && job->target_count == 1)
         at = reduce_pairs(job, recipe, at);
     else

@@ -12,6 +12,13 @@
 #include <cohort.h>
 #include <stdbool.h>
 
+/* Bytes that are copied on the way, from the front on; what has been is taken off. */
+typedef struct cohi_kernel_beside {
+    char *target;
+    const char *source;
+    size_t bytes;
+} cohi_kernel_beside;
+
 /* One run over `count` elements. Conversions have one source and one target. */
 typedef struct cohi_kernel_job {
     void *const *targets;
@@ -21,6 +28,7 @@ typedef struct cohi_kernel_job {
     int ranks;   /* what a mean is divided by */
     bool stream; /* store past the caches, where the set can and the targets are aligned alike */
     size_t count;
+    cohi_kernel_beside *beside; /* or NULL; any or nothing of it is copied */
 } cohi_kernel_job;
 
 typedef void cohi_kernel(const cohi_kernel_job *job);

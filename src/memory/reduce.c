@@ -1,31 +1,60 @@
 #include "memory/reduce.h"
 
+#include <string.h>
+
 bool cohi_reduce_has(coh_dtype dtype, coh_reduce_op op)
 {
     return (unsigned)dtype < COHI_DTYPES && (unsigned)op < COHI_REDUCE_OPS
            && cohi_kernels_now()->reduce[dtype][op];
 }
 
+static void run(const cohi_kernels *kernels, const cohi_reduction *how, cohi_kernel_job job)
+{
+    bool counts_bytes = how->op == COH_AND || how->op == COH_OR || how->op == COH_XOR;
+    job.ranks = how->ranks;
+    job.stream = how->stream;
+    if (counts_bytes)
+        job.count *= coh_dtype_size(how->dtype);
+    kernels->reduce[how->dtype][how->op](&job);
+}
+
 void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
                       int target_count, const void *const *sources, int source_count, size_t count)
 {
-    bool counts_bytes = how->op == COH_AND || how->op == COH_OR || how->op == COH_XOR;
-    const cohi_kernel_job job = {
-        .targets = targets,
-        .sources = sources,
-        .target_count = target_count,
-        .source_count = source_count,
-        .ranks = how->ranks,
-        .stream = how->stream,
-        .count = counts_bytes ? count * coh_dtype_size(how->dtype) : count,
-    };
-    kernels->reduce[how->dtype][how->op](&job);
+    run(kernels, how,
+        (cohi_kernel_job){.targets = targets,
+                          .sources = sources,
+                          .target_count = target_count,
+                          .source_count = source_count,
+                          .count = count});
 }
 
 void cohi_reduce(const cohi_reduction *how, void *const *targets, int target_count,
                  const void *const *sources, int source_count, size_t count)
 {
     cohi_reduce_with(cohi_kernels_now(), how, targets, target_count, sources, source_count, count);
+}
+
+void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,
+                             const void *const *sources, size_t count, void *to, const void *from,
+                             size_t bytes)
+{
+    cohi_kernel_beside beside = {to, from, bytes};
+    run(kernels, how,
+        (cohi_kernel_job){.targets = &target,
+                          .sources = sources,
+                          .target_count = 1,
+                          .source_count = 2,
+                          .count = count,
+                          .beside = &beside});
+    if (beside.bytes > 0)
+        memcpy(beside.target, beside.source, beside.bytes);
+}
+
+void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *const *sources,
+                        size_t count, void *to, const void *from, size_t bytes)
+{
+    cohi_reduce_beside_with(cohi_kernels_now(), how, target, sources, count, to, from, bytes);
 }
 
 coh_dtype cohi_reduce_partial(coh_dtype dtype)

@@ -39,6 +39,14 @@ void cohi_reduce(const cohi_reduction *how, void *const *targets, int target_cou
 void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
                       int target_count, const void *const *sources, int source_count, size_t count);
 
+/* The same for two sources and one target; and copies `bytes` from `from` to `to`, which overlap
+ * nothing of that, in the same pass where that can be. */
+void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *const *sources,
+                        size_t count, void *to, const void *from, size_t bytes);
+void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,
+                             const void *const *sources, size_t count, void *to, const void *from,
+                             size_t bytes);
+
 /* The type in which partial results are kept from step to step: f32 for f16, bf16 and f8, else the
  * type itself. Results that are rounded after each step are not those of one rounding. */
 coh_dtype cohi_reduce_partial(coh_dtype dtype);

@@ -116,6 +116,34 @@ static void past_caches(test_rank *self)
                  set_alignment);
 }
 
+/*
+ * Private memory of one call after another passes through the same stage, which no call waits for
+ * at its end: short ones, ones of several parts, and ones so long that two members exchange them
+ * whole.
+ */
+static void staged_one_after_another(test_rank *self)
+{
+    static const call_kind kinds[] = {CALL_ALL_REDUCE, CALL_BROADCAST, CALL_ALL_REDUCE, CALL_REDUCE,
+                                      CALL_ALL_REDUCE};
+    static const size_t counts[] = {(13 << 18) + 1, 70001, 20000, (5 << 18) + 3};
+    enum { KINDS = sizeof kinds / sizeof *kinds, COUNTS = sizeof counts / sizeof *counts };
+    coh_team *team = coh_team_world(self->world);
+    test_call call = {.dtype = COH_F32, .op = COH_SUM, .place = PLACE_PRIVATE, .count = counts[0]};
+    call_rig rig;
+    if (!call_rig_open(&rig, self->world, call_bytes(&call, self->size)))
+        return;
+    for (int turn = 0; turn < test_scaled(self, KINDS * COUNTS); turn++) {
+        call.kind = kinds[turn % KINDS];
+        call.count = counts[turn % COUNTS];
+        call.in_place = call.kind != CALL_BROADCAST && turn % 3 == 0;
+        call.root = turn % self->size;
+        call.seed = self->seed + (uint64_t)turn;
+        if (!call_perform(&rig, team, &call))
+            return;
+    }
+    call_rig_close(&rig);
+}
+
 /* A barrier that was started is one: who sees it done finds all others arrived. */
 static void barriers_by_request(test_rank *self)
 {
@@ -175,6 +203,12 @@ static void barrier_start_completes(test_rank *self)
 const test_case conform_coll_sizes[] = {
     CALL_KINDS(SIZES) CALL_KINDS(LARGE) CALL_KINDS(PAST_CACHES)
         CASE(barriers_by_request, "S15", ON_ALL, ANY_SIZE),
+    {.name = "staged_one_after_another",
+     .rows = "S36",
+     .body = staged_one_after_another,
+     .engines = ON_SHM,
+     .sizes = TEST_TSAN ? 0 : SIZE(2) | SIZE(3),
+     .limit_s = 60},
     CASE(barrier_start_completes, "S5", ON_MEMORY, ANY_SIZE),
 };
 CONFORM_COUNT(coll_sizes);

@@ -218,11 +218,21 @@ static void check_guards(const struct run *run, const char *target)
     }
 }
 
+static void check_target(const struct run *run, const void *target)
+{
+    coh_dtype dtype = run->how.dtype;
+    uint64_t mask = UINT64_MAX >> (64 - 8 * coh_dtype_size(dtype));
+    for (size_t i = 0; i < run->count; i++) {
+        if (!same_element(dtype, element_bits(target, dtype, i), expected[i] & mask))
+            complain(run, "wrong result", i);
+    }
+    check_guards(run, target);
+}
+
 static void check_run(const struct run *run)
 {
     void *targets[MOST_TARGETS];
     const void *sources[MOST_SOURCES];
-    coh_dtype dtype = run->how.dtype;
     memset(target_room, 0x5a, sizeof target_room);
     lay_sources(run);
     for (int s = 0; s < run->source_count; s++)
@@ -231,13 +241,31 @@ static void check_run(const struct run *run)
         targets[t] = target_at(run, t);
     cohi_reduce_with(run->kernels, &run->how, targets, run->target_count, sources,
                      run->source_count, run->count);
-    uint64_t mask = UINT64_MAX >> (64 - 8 * coh_dtype_size(dtype));
-    for (int t = 0; t < run->target_count; t++) {
-        for (size_t i = 0; i < run->count; i++) {
-            if (!same_element(dtype, element_bits(targets[t], dtype, i), expected[i] & mask))
-                complain(run, "wrong result", i);
-        }
-        check_guards(run, targets[t]);
+    for (int t = 0; t < run->target_count; t++)
+        check_target(run, targets[t]);
+}
+
+/* Two sources into one target with bytes copied beside: fewer than are reduced, as many, more. */
+static void check_beside(const struct run *run)
+{
+    static _Alignas(64) char from[ARRAY_BYTES], to[ARRAY_BYTES];
+    size_t bytes = run->count * coh_dtype_size(run->how.dtype);
+    const size_t lengths[] = {bytes / 2 + 1, bytes, bytes + 100};
+    for (size_t i = 0; i < ARRAY_BYTES; i++)
+        from[i] = (char)random_bits();
+    for (int l = 0; l < 3; l++) {
+        const void *sources[] = {source_at(run, 0), source_at(run, 1)};
+        char *target = target_at(run, 0);
+        memset(target_room, 0x5a, sizeof target_room);
+        memset(to, 0x5a, sizeof to);
+        lay_sources(run);
+        cohi_reduce_beside_with(run->kernels, &run->how, target, sources, run->count,
+                                to + GUARD + run->shift, from + GUARD, lengths[l]);
+        check_target(run, target);
+        if (memcmp(to + GUARD + run->shift, from + GUARD, lengths[l]) != 0)
+            complain(run, "wrong copy of bytes beside", lengths[l]);
+        if (to[GUARD + run->shift - 1] != 0x5a || to[GUARD + run->shift + lengths[l]] != 0x5a)
+            complain(run, "written around the copy beside", lengths[l]);
     }
 }
 
@@ -254,6 +282,8 @@ static void each_shape(struct run *run)
                     run->same_shift = form & 1;
                     run->in_place = form & 2;
                     check_run(run);
+                    if (run->source_count == 2 && run->target_count == 1)
+                        check_beside(run);
                 }
             }
         }
