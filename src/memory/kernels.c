@@ -24,9 +24,11 @@ static bool has_avx512(void)
            && __builtin_cpu_supports("bmi2") && has_f16c();
 }
 
+/* What came with it or before, on all but the first CPUs that had it. */
 static bool has_avx512bf16(void)
 {
-    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+    return has_avx512() && __builtin_cpu_supports("avx512bf16")
+           && __builtin_cpu_supports("avx512vbmi2");
 }
 
 static bool has_avx2(void)

@@ -127,10 +127,10 @@ LANES_INLINE v_u16 pack_bf16(v_f32 first, v_f32 second)
 #endif
 
 /*
- * f8 by way of f16: cut off, with a bit set if anything was lost below it, it still tells on which
- * side of the middle a number is, so that rounding it once more gives what rounding once does. That
- * bit is below those that f8 keeps or rounds by, and, for the smallest numbers that matter, not
- * below those that f16 has.
+ * f8e5m2 by way of f16: cut off, with a bit set if anything was lost below it, it still tells on
+ * which side of the middle a number is, so that rounding it once more gives what rounding once
+ * does. That bit is below those that f8e5m2 keeps or rounds by, and, for the smallest numbers that
+ * matter, not below those that f16 has.
  */
 #define LANES_PACK_F8
 
@@ -183,32 +183,50 @@ LANES_INLINE v_u8 pack_f8e5m2(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
 }
 
 /*
- * Of numbers divided by 256, which have the exponents of f16. The code comes in the upper byte.
- * What comes after the largest number, 448, is NaN, and so is what the sum saturates at.
+ * f8e4m3 by a sum, as small_float.h does it. 2^20 times a power of two, that of the number or the
+ * least that f8e4m3 has, rounds the number off to a multiple of an eighth of that power; how often
+ * that is in it lies at the end of the sum, its exponent and its sign at the front. What is above
+ * the largest, or a NaN, is as 480 would be, whose code is NaN.
+ *
+ * Sixteen times the end and the front give 16 * (0x550 + code), and 32768 off where the number is
+ * negative: 0x550 and not 0x468, for the 29 added to 2^20 are eight times 29 in the end. So in 16
+ * bits, turned left by four, the lower byte is 5, with 8 for the sign, and the upper 80 + code.
+ * Take sixteen times the lower off the upper, and there is the code, less 128 for the sign.
+ *
+ * 28 operations for 64 elements. By way of f16 it took 40, and 1.4 times as long.
  */
-LANES_INLINE __m512i code_f8e4m3(__m512i bits)
+LANES_INLINE __m512i sum_f8e4m3(v_f32 wide)
 {
-    const __m512i sign = _mm512_set1_epi16((short)0x8000);
-    __m512i magnitude = _mm512_add_epi16(bits, bits);
-    __mmask32 odd = _mm512_test_epi16_mask(magnitude, _mm512_set1_epi16(0x100));
-    __m512i rounded = _mm512_adds_epu16(magnitude, _mm512_set1_epi16((short)0x807f));
-    rounded = _mm512_mask_adds_epu16(rounded, odd, magnitude, _mm512_set1_epi16((short)0x8080));
-    return _mm512_ternarylogic_epi32(sign, bits, rounded, SECOND_WHERE_FIRST_ELSE_THIRD);
+    enum { EXACT = _MM_FROUND_NO_EXC, NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+    enum { LESS_OF_TWO = 2, MORE_OF_TWO = 3 }; /* by magnitude, with the sign of the first */
+    const __m512 least = _mm512_set1_ps(0x1p-6f), most = (__m512)_mm512_set1_epi32(155 << 23 | 247);
+    __m512 power = _mm512_and_ps(wide, (__m512)_mm512_set1_epi32(0xff8 << 20));
+    power = _mm512_range_round_ps(power, least, MORE_OF_TWO, EXACT);
+    __m512 sum = _mm512_fmadd_round_ps(power, _mm512_set1_ps(0x1p20f + 29), wide, NEAREST);
+    sum = _mm512_range_round_ps(sum, most, LESS_OF_TWO, EXACT);
+    return _mm512_madd_epi16((__m512i)sum, _mm512_set1_epi32(1 << 16 | 16));
 }
 
-/* Divided by 256, but for what is too small for any f8e4m3 anyway: a product of subnormals takes
- * twenty-five times as long. */
-LANES_INLINE v_f32 scale_f8e4m3(v_f32 wide)
+LANES_INLINE __m512i turn_left_by_four(__m512i words)
 {
-    __mmask16 normal = _mm512_test_epi32_mask((__m512i)wide, _mm512_set1_epi32(0x70 << 24));
-    return _mm512_mask_mul_ps(wide, normal, wide, _mm512_set1_ps(1.0f / 256));
+#ifdef __AVX512VBMI2__
+    return _mm512_shldi_epi16(words, words, 4);
+#else
+    return _mm512_or_si512(_mm512_slli_epi16(words, 4), _mm512_srli_epi16(words, 12));
+#endif
+}
+
+LANES_INLINE __m512i code_f8e4m3(v_f32 first, v_f32 second)
+{
+    __m512i sums = _mm512_packs_epi32(sum_f8e4m3(first), sum_f8e4m3(second));
+    return _mm512_maddubs_epi16(turn_left_by_four(sums), _mm512_set1_epi16(1 << 8 | 0xf0));
 }
 
 LANES_INLINE v_u8 pack_f8e4m3(v_f32 a, v_f32 b, v_f32 c, v_f32 d)
 {
-    __m512i first = code_f8e4m3(cut_f16_pair(scale_f8e4m3(a), scale_f8e4m3(b)));
-    __m512i second = code_f8e4m3(cut_f16_pair(scale_f8e4m3(c), scale_f8e4m3(d)));
-    return low8(_mm512_srli_epi16(first, 8), _mm512_srli_epi16(second, 8));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i codes = _mm512_packs_epi16(code_f8e4m3(a, b), code_f8e4m3(c, d));
+    return (v_u8)_mm512_permutexvar_epi32(order, codes);
 }
 
 LANES_INLINE v_u8 load_some(const void *source, size_t bytes)
