@@ -200,7 +200,7 @@ LANES_INLINE __m512i sum_f8e4m3(v_f32 wide)
     enum { EXACT = _MM_FROUND_NO_EXC, NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
     enum { LESS_OF_TWO = 2, MORE_OF_TWO = 3 }; /* by magnitude, with the sign of the first */
     const __m512 least = _mm512_set1_ps(0x1p-6f), most = (__m512)_mm512_set1_epi32(155 << 23 | 247);
-    __m512 power = _mm512_and_ps(wide, (__m512)_mm512_set1_epi32(0xff8 << 20));
+    __m512 power = _mm512_and_ps(wide, (__m512)_mm512_set1_epi32((int)0xff800000u));
     power = _mm512_range_round_ps(power, least, MORE_OF_TWO, EXACT);
     __m512 sum = _mm512_fmadd_round_ps(power, _mm512_set1_ps(0x1p20f + 29), wide, NEAREST);
     sum = _mm512_range_round_ps(sum, most, LESS_OF_TWO, EXACT);
