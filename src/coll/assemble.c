@@ -179,12 +179,13 @@ coh_status cohi_post_await(cohi_call *call, int index)
     coh_team *team = call->team;
     const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
     uint64_t mark;
-    unsigned looks = team->world->spins;
-    while (!has_entered(theirs, team->epoch, &mark) && looks > 0) {
+    unsigned pauses = team->world->spins;
+    bool entered;
+    while (!(entered = has_entered(theirs, team->epoch, &mark)) && pauses > 0) {
         cohi_cpu_relax();
-        looks--;
+        pauses--;
     }
-    if (COHI_UNLIKELY(looks == 0)) {
+    if (COHI_UNLIKELY(!entered)) {
         coh_status status = wait_for_entry(call, index, &mark);
         if (status != COH_OK)
             return status;
@@ -240,9 +241,11 @@ coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, ui
     coh_team *team = call->team;
     _Atomic uint64_t *count = count_of(team, index, counter);
     uint64_t wanted = cohi_team_gear(team)->counts[counter] - behind;
-    for (unsigned looks = team->world->spins; looks > 0; looks--) {
+    for (unsigned pauses = team->world->spins;; pauses--) {
         if (has_counted(count, wanted))
             return COH_OK;
+        if (pauses == 0)
+            break;
         cohi_cpu_relax();
     }
     coh_status status = COH_OK;

@@ -253,12 +253,13 @@ static void place_on_host(coh_world *world, const cohi_card *cards)
 }
 
 /*
- * Looks before a waiter yields its core, and yields before it sleeps. With a core for each rank a
- * mark usually comes within a microsecond, and a look costs one to two nanoseconds; with fewer
- * cores than ranks the one that is waited for needs this very core, so looking is wasted. Yields
- * are for the case that it has the core in turn; a sleep and a wake cost some ten yields.
+ * How often a waiter that found nothing looks again before it yields its core, and yields before it
+ * sleeps. With a core for each rank a mark usually comes within a microsecond, and a look costs one
+ * to two nanoseconds; with fewer cores than ranks the one that is waited for needs this very core,
+ * so looking again is wasted. Yields are for the case that it has the core in turn; a sleep and a
+ * wake cost some ten yields.
  */
-enum { SPINS_WITH_CORE = 2000, SPINS_WITHOUT = 1, YIELDS = 200 };
+enum { SPINS_WITH_CORE = 2000, SPINS_WITHOUT = 0, YIELDS = 200 };
 
 /* The cores that the ranks of this host have together; each may be bound to one of its own. */
 static int cores_of_host(const coh_world *world, const cohi_card *cards)

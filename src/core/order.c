@@ -112,7 +112,7 @@ coh_status coh_sync(coh_world *world)
     coh_status status = enter_meeting(world, call, COHI_OP_SYNC);
     if (status != COH_OK)
         return status;
-    return cohi_team_leave(world->team, cohi_team_meet(world->team, call, COHI_OP_SYNC));
+    return cohi_team_leave(world->team, cohi_team_line_up(world->team, call, COHI_OP_SYNC));
 }
 
 coh_status coh_barrier(coh_world *world)
@@ -125,6 +125,6 @@ coh_status coh_barrier(coh_world *world)
     if (world->remote)
         status = cohi_order_quiet(world, call, COHI_OP_BARRIER);
     if (status == COH_OK)
-        status = cohi_team_meet(world->team, call, COHI_OP_BARRIER);
+        status = cohi_team_line_up(world->team, call, COHI_OP_BARRIER);
     return cohi_team_leave(world->team, status);
 }

@@ -449,7 +449,7 @@ coh_status coh_team_sync(coh_team *team)
         status = cohi_team_assemble(team, call, COHI_OP_TEAM_SYNC);
     if (status != COH_OK)
         return status;
-    return cohi_team_leave(team, cohi_team_meet(team, call, COHI_OP_TEAM_SYNC));
+    return cohi_team_leave(team, cohi_team_line_up(team, call, COHI_OP_TEAM_SYNC));
 }
 
 coh_status coh_team_barrier(coh_team *team)
@@ -462,6 +462,6 @@ coh_status coh_team_barrier(coh_team *team)
         return status;
     status = cohi_order_quiet(team->world, call, COHI_OP_TEAM_BARRIER);
     if (status == COH_OK)
-        status = cohi_team_meet(team, call, COHI_OP_TEAM_BARRIER);
+        status = cohi_team_line_up(team, call, COHI_OP_TEAM_BARRIER);
     return cohi_team_leave(team, status);
 }
