@@ -19,7 +19,9 @@
  *     for each part: wait until the other has brought it in;
  *                    reduce it into my target, and bring in the next beside; say so
  *
- * Who has brought in a part is done with the last but one, whose buffer it is.
+ * Who says so of a part has reduced the one before, whose buffer the next one takes. The last part
+ * is read when nobody waits any more: the next call that uses the stage begins when all have
+ * entered it.
  *
  * An all_reduce of middling size goes through the kernel instead (fetch.h), where that can be.
  */
@@ -31,7 +33,8 @@
 
 #include <string.h>
 
-/* A copy in, a reduction and a copy out, of which one passes the cache. */
+/* A copy in, a reduction and a copy out, of which one passes the cache; of two members the last is
+ * part of the reduction. */
 double cohi_staged_all_reduce_cost(const cohi_model *model, int ranks, double bytes)
 {
     double parts = 1 + bytes / COHI_STAGE_BYTES;
@@ -68,7 +71,7 @@ static bool takes(const cohi_call *call)
 }
 
 /* Whether the target is stored past the caches; one's own share, too, is then taken from the
- * stage. 2 ranks, ms cached (streamed): 16 MiB 3.9 (3.35), 64 MiB 22 (18). */
+ * stage. 2 ranks, in shares, ms cached (streamed): 16 MiB 3.9 (3.35), 64 MiB 22 (18). */
 static bool streams(const cohi_call *call)
 {
     enum { STREAMED_FROM = 4 << 20 };
@@ -147,10 +150,19 @@ static coh_status reduce_by_parts(cohi_call *call)
 
 /* ---- two members ---- */
 
-/* 16 MiB in shares 2.85 ms, in whole parts 2.53, brought in beside 2.3; 64 MiB 12.2, 11.2, 10.3. */
+static uint64_t target_in_line(const cohi_call *call, int index)
+{
+    const cohi_place *place = cohi_post_data(call, index);
+    return place->target_at % COHI_CACHE_LINE;
+}
+
+/* With targets that are aligned alike, so that both go the same way through the loops: which of two
+ * NaNs comes out depends on it. 16 MiB in shares 2.85 ms, in whole parts 2.53, brought in beside
+ * 2.3; 64 MiB 12.2, 11.2, 10.3. */
 static bool exchanges_parts(const cohi_call *call)
 {
-    return call->kind == COHI_ALL_REDUCE && call->team->size == 2 && streams(call);
+    return call->kind == COHI_ALL_REDUCE && call->team->size == 2 && streams(call)
+           && target_in_line(call, 0) == target_in_line(call, 1);
 }
 
 static void reduce_part(cohi_call *call, const struct part *part, const struct part *next)
@@ -192,8 +204,8 @@ static coh_status exchange_parts(cohi_call *call)
 
 /*
  * Between these an all_reduce goes through the kernel, where it may. 2 ranks, private memory, us
- * staged (fetched): 32 KiB 8.7 (4.2), 64 KiB 13 (6.8), 256 KiB 51 (19), 1 MiB 190 (103), 4 MiB 800
- * (570), 8 MiB 1660 (1390), 16 MiB 3350 (3950).
+ * staged (fetched): 32 KiB 8.7 (4.2), 64 KiB 13 (6.8), 256 KiB 51 (19), 1 MiB 190 (103); in whole
+ * parts 4 MiB 735 (580), 8 MiB 1420 (1340), 16 MiB 2700 (3950).
  */
 static bool fetches(cohi_call *call)
 {

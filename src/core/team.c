@@ -202,12 +202,10 @@ coh_status cohi_team_miss(coh_team *team, const char *call, int rank)
     return name_team(team, rank, cohi_verdict_presume(team->world, call, rank, COHI_LOSS_LEFT));
 }
 
-static void tell_broken(coh_team *team, uint32_t epoch, cohi_opcode ours, int rank,
-                        cohi_opcode theirs)
+static void tell_broken(coh_team *team, uint64_t word)
 {
     coh_world *world = team->world;
     static const uint32_t set = 1;
-    uint64_t word = pack_mismatch(epoch, ours, world->rank, theirs, rank);
     size_t place = cohi_slot_meet_offset(world->size, team->number) + offsetof(cohi_meet, mismatch);
     for (int i = 0; i < team->size; i++) {
         int to = team->ranks[i];
@@ -229,9 +227,11 @@ cohi_opcode cohi_team_op(const coh_team *team, int index, uint64_t mark)
 coh_status cohi_team_break(coh_team *team, const char *call, cohi_opcode ours, int index,
                            uint64_t mark)
 {
-    tell_broken(team, cohi_mark_epoch(mark), ours, team->ranks[index],
-                cohi_team_op(team, index, mark));
-    return cohi_team_standing(team, call);
+    uint64_t word = pack_mismatch(cohi_mark_epoch(mark), ours, team->world->rank,
+                                  cohi_team_op(team, index, mark), team->ranks[index]);
+    tell_broken(team, word);
+    coh_status status = cohi_team_standing(team, call);
+    return status != COH_OK ? status : report_mismatch(team, call, word); /* told of a later one */
 }
 
 coh_status cohi_team_compare(coh_team *team, const char *call, cohi_opcode op)
@@ -479,18 +479,22 @@ static coh_status tell(coh_team *team, int index, size_t parity, size_t round, u
 }
 
 /* A mark that was never written looks like epoch 0, but has no operation. */
-static bool has_come(_Atomic uint64_t *where, uint32_t epoch)
+static bool is_of(uint64_t mark, uint32_t epoch)
 {
-    uint64_t mark = atomic_load_explicit(where, memory_order_acquire);
     return cohi_mark_epoch(mark) == epoch && cohi_mark_print(mark) != COHI_OP_NONE;
 }
 
-static coh_status wait_for_mark(coh_team *team, const char *call, cohi_opcode op, int from,
-                                _Atomic uint64_t *where)
+static bool has_come(cohi_flag *flag, uint32_t epoch)
+{
+    return is_of(atomic_load_explicit(&flag->mark, memory_order_acquire), epoch);
+}
+
+static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op, int from,
+                                cohi_flag *flag)
 {
     coh_world *world = team->world;
     for (unsigned pauses = world->spins;; pauses--) {
-        if (has_come(where, team->epoch))
+        if (has_come(flag, team->epoch))
             return COH_OK;
         if (pauses == 0)
             break;
@@ -499,24 +503,13 @@ static coh_status wait_for_mark(coh_team *team, const char *call, cohi_opcode op
     coh_status status = COH_OK;
     cohi_wait wait;
     cohi_wait_begin(&wait, world, call, op, team, from);
-    while (!has_come(where, team->epoch) && status == COH_OK) {
+    while (!has_come(flag, team->epoch) && status == COH_OK) {
         status = cohi_wait_step(&wait);
         if (status == COH_OK && wait.asleep)
             status = cohi_team_compare(team, call, op);
     }
     cohi_wait_end(&wait);
     return status;
-}
-
-/* Waits for the mark of member `from`, which is to be the same as ours. */
-static coh_status expect_mark(coh_team *team, const char *call, cohi_opcode op, int from,
-                              _Atomic uint64_t *where, uint64_t mark)
-{
-    coh_status status = wait_for_mark(team, call, op, team->ranks[from], where);
-    if (COHI_UNLIKELY(status != COH_OK))
-        return status;
-    uint64_t came = atomic_load_explicit(where, memory_order_relaxed);
-    return COHI_LIKELY(came == mark) ? COH_OK : cohi_team_break(team, call, op, from, came);
 }
 
 /* Enters the team's next meeting, and posts the mark that all are to have. */
@@ -536,31 +529,75 @@ coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
     for (int distance = 1; distance < team->size; distance *= 2, round++) {
         int to = (team->index + distance) % team->size;
         int from = (team->index - distance + team->size) % team->size;
+        cohi_flag *flag = &team->mine->flags[parity][round];
         coh_status status = tell(team, to, parity, round, mark);
         if (COHI_UNLIKELY(status == COH_PEER_LOST))
             return cohi_team_miss(team, call, team->ranks[to]);
         if (status == COH_OK)
-            status =
-                expect_mark(team, call, op, from, &team->mine->flags[parity][round].mark, mark);
+            status = wait_for_flag(team, call, op, team->ranks[from], flag);
         if (COHI_UNLIKELY(status != COH_OK))
             return status;
+        uint64_t came = atomic_load_explicit(&flag->mark, memory_order_relaxed);
+        if (COHI_UNLIKELY(came != mark))
+            return cohi_team_break(team, call, op, from, came);
     }
     team->settled = team->epoch;
     return COH_OK;
 }
 
 /*
- * Whether members look at the posts of all others, instead of telling one another in rounds: fewer
- * waits one after the other, but more lines to fetch. 16 cores, ns in rounds (looking around): 3
- * ranks 590 (470), 4 506 (444), 8 800 (590), 16 1400 (1010). More ranks than cores, us: 4 on 2 cores
- * 2.7 (2.5), 8 on 2 12 (7.5), 8 on 4 6.7 (3.7), 16 on 8 11 (5.1), 32 on 16 13 (9), 64 on 2 194 (135),
- * 128 on 2 605 (650).
+ * Whether members look at the posts of all others, instead of telling one another in rounds: one
+ * wait instead of one a round, but more lines to fetch, and more sleepers to wake. One barrier after
+ * the other on 16 cores, ns in rounds (looking): 3 ranks 590 (470), 4 506 (444), 8 800 (590), 16 1400
+ * (1010). More ranks than cores, us: 4 on 2 cores 2.7 (2.2), 8 on 2 12 (6), 8 on 4 6.7 (3.7), 16 on 8
+ * 11 (5.1), 32 on 16 13 (9), 64 on 2 194 (135), 128 on 2 605 (650). Where they come up to 6 ms apart
+ * and sleep, on 2 cores: as long, and with 8, 16 and 64 ranks 0.6, 0.65 and 1.0 of the CPU time.
  */
 static bool looks_around(const coh_team *team)
 {
     enum { MOST = 16, MOST_CROWDED = 64 };
     return team->mapped && team->size > 2
            && team->size <= (team->world->crowded ? MOST_CROWDED : MOST);
+}
+
+static uint64_t posted(const coh_team *team, int index)
+{
+    return atomic_load_explicit(&cohi_meet_post(team->meets[index], team->epoch)->mark,
+                                memory_order_acquire);
+}
+
+static int next_member(const coh_team *team, int index)
+{
+    return index + 1 < team->size ? index + 1 : 0;
+}
+
+/* The first member from `index` on that did not post `mark`; this one itself: all did. */
+static int first_without(const coh_team *team, uint64_t mark, int index)
+{
+    while (index != team->index && posted(team, index) == mark)
+        index = next_member(team, index);
+    return index;
+}
+
+/* One wait for all of them from `index` on, so that the patience is the call's. */
+static __attribute__((noinline)) coh_status wait_for_posts(coh_team *team, const char *call,
+                                                           cohi_opcode op, uint64_t mark, int index)
+{
+    coh_status status = COH_OK;
+    cohi_wait wait;
+    cohi_wait_begin(&wait, team->world, call, op, team, team->ranks[index]);
+    while (status == COH_OK && (index = first_without(team, mark, index)) != team->index) {
+        uint64_t other = posted(team, index);
+        wait.rank = team->ranks[index];
+        if (other != mark && is_of(other, team->epoch))
+            status = cohi_team_break(team, call, op, index, other);
+        else
+            status = cohi_wait_step(&wait);
+        if (status == COH_OK && wait.asleep)
+            status = cohi_team_compare(team, call, op);
+    }
+    cohi_wait_end(&wait);
+    return status;
 }
 
 coh_status cohi_team_line_up(coh_team *team, const char *call, cohi_opcode op)
@@ -570,11 +607,14 @@ coh_status cohi_team_line_up(coh_team *team, const char *call, cohi_opcode op)
     uint64_t mark = begin_meeting(team, op);
     for (int i = 0; i < team->size; i++)
         cohi_control_wake(team->slots[i]);
-    for (int step = 1; step < team->size; step++) {
-        int from = (team->index + step) % team->size;
-        cohi_post *post = cohi_meet_post(team->meets[from], team->epoch);
-        coh_status status = expect_mark(team, call, op, from, &post->mark, mark);
-        if (COHI_UNLIKELY(status != COH_OK))
+    int index = first_without(team, mark, next_member(team, team->index));
+    for (unsigned pauses = team->world->spins; index != team->index && pauses > 0; pauses--) {
+        cohi_cpu_relax();
+        index = first_without(team, mark, index);
+    }
+    if (COHI_UNLIKELY(index != team->index)) {
+        coh_status status = wait_for_posts(team, call, op, mark, index);
+        if (status != COH_OK)
             return status;
     }
     team->settled = team->epoch;

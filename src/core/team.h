@@ -2,8 +2,8 @@
  * team.h - an ordered set of ranks that meet.
  *
  * A meeting is a dissemination barrier: in round k each member tells the one 2^k further on that
- * it and all it heard of have come. (In barriers and syncs the members of mapped teams look at each
- * other's posts instead.) The mark that is passed holds the epoch, which counts the
+ * it and all it heard of have come. (In barriers and syncs the members of mapped teams that are
+ * not too many look at each other's posts instead.) The mark that is passed holds the epoch, which counts the
  * team's collectives, and a fingerprint of the call; two members with the same epoch and
  * different fingerprints are in different calls, and the team is broken for good: COH_MISMATCH to
  * all.
@@ -117,8 +117,8 @@ coh_status cohi_team_refuse_driven(const coh_world *world, const char *call);
 /* Waits until all members are in this same call. Between enter and leave. */
 coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op);
 
-/* The same, sooner. Who is through may be gone from here while others still look at what it posted,
- * so not before the team's memory is given up or used anew. */
+/* The same, sooner, where members are mapped. Who is through may leave while others still look at
+ * its post: not for a call after which posts may be cleared, as when a team or a world ends. */
 coh_status cohi_team_line_up(coh_team *team, const char *call, cohi_opcode op);
 
 /* The operation that a member posted with `mark`. */

@@ -24,7 +24,7 @@ static bool has_avx512(void)
            && __builtin_cpu_supports("bmi2") && has_f16c();
 }
 
-/* What came with it or before, on all but the first CPUs that had it. */
+/* With VBMI2, which turns words. All CPUs with BF16 have it but the first, Cooper Lake. */
 static bool has_avx512bf16(void)
 {
     return has_avx512() && __builtin_cpu_supports("avx512bf16")
@@ -117,7 +117,9 @@ coh_status cohi_kernels_choose(const char *name)
                          "portable",
                          name);
     if (!is_usable(set))
-        return cohi_fail(COH_UNSUPPORTED, "COHORT_KERNELS: this CPU does not have %s; it has %s",
+        return cohi_fail(COH_UNSUPPORTED,
+                         "COHORT_KERNELS: this CPU does not have all that %s needs; "
+                         "it has %s",
                          name, cohi_kernels_at(0)->name);
     atomic_store_explicit(&chosen, set->kernels, memory_order_relaxed);
     return COH_OK;

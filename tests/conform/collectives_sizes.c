@@ -117,9 +117,8 @@ static void past_caches(test_rank *self)
 }
 
 /*
- * Private memory of one call after another passes through the same stage, which no call waits for
- * at its end: short ones, ones of several parts, and ones so long that two members exchange them
- * whole.
+ * Private memory of one call after another passes through the same two buffers: short ones, ones of
+ * several parts, and ones so long that two members exchange the parts whole.
  */
 static void staged_one_after_another(test_rank *self)
 {

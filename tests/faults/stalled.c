@@ -153,6 +153,19 @@ static void busy_past_the_timeout(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* They come one by one, none of them later than the timeout after the one before. */
+static void stragglers_past_the_timeout(test_rank *self)
+{
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    test_sleep(0.6 * self->rank);
+    if (self->rank == 0)
+        CHECK_REFUSED(coh_barrier(self->world), COH_TIMED_OUT, "barrier");
+    else
+        coh_barrier(self->world);
+    coh_finalize(self->world);
+}
+
 /* ---- nobody is to blame ---- */
 
 /* Rank 0 waits for rank 1, which waits for whoever sends to it: that is not being stuck. */
@@ -273,6 +286,8 @@ const test_case fault_stalled[] = {
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(busy_past_the_timeout, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
+    CASE(stragglers_past_the_timeout, "F9a", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_TIMEOUT=0.8"),
     CASE(anybody_is_waited_for, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(one_peer_of_several_requests, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
