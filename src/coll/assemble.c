@@ -157,15 +157,41 @@ static bool has_entered(const cohi_post *theirs, uint32_t epoch, uint64_t *mark)
     return cohi_mark_epoch(*mark) == epoch && cohi_mark_print(*mark) != COHI_OP_NONE;
 }
 
-static __attribute__((noinline)) coh_status wait_for_entry(cohi_call *call, int index,
-                                                           uint64_t *mark)
+/* Whether member `index` has entered, before this rank would yield its core. */
+static inline bool enters_soon(const coh_team *team, int index, uint64_t *mark)
+{
+    const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
+    unsigned pauses = team->world->spins;
+    bool entered;
+    while (!(entered = has_entered(theirs, team->epoch, mark)) && pauses > 0) {
+        cohi_cpu_relax();
+        pauses--;
+    }
+    return entered;
+}
+
+static inline coh_status compare_mark(cohi_call *call, int index, uint64_t mark)
+{
+    uint64_t mine = atomic_load_explicit(&my_post(call->team)->mark, memory_order_relaxed);
+    return COHI_LIKELY(mark == mine) ? COH_OK : explain(call, index, mark);
+}
+
+/* Waits for members from `index` up to, but not, `end`. One wait for all of them, so that the
+ * patience is the call's. */
+static __attribute__((noinline)) coh_status wait_for_entries(cohi_call *call, int index, int end)
 {
     coh_team *team = call->team;
-    const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
     coh_status status = COH_OK;
     cohi_wait wait;
     cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), team, team->ranks[index]);
-    while (!has_entered(theirs, team->epoch, mark) && status == COH_OK) {
+    while (index < end && status == COH_OK) {
+        uint64_t mark;
+        if (has_entered(cohi_meet_post(team->meets[index], team->epoch), team->epoch, &mark)) {
+            status = compare_mark(call, index, mark);
+            index++;
+            continue;
+        }
+        wait.rank = team->ranks[index];
         status = cohi_wait_step(&wait);
         if (status == COH_OK && wait.asleep)
             status = cohi_team_compare(team, call->name, cohi_kind_op(call));
@@ -176,32 +202,32 @@ static __attribute__((noinline)) coh_status wait_for_entry(cohi_call *call, int 
 
 coh_status cohi_post_await(cohi_call *call, int index)
 {
-    coh_team *team = call->team;
-    const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
     uint64_t mark;
-    unsigned pauses = team->world->spins;
-    bool entered;
-    while (!(entered = has_entered(theirs, team->epoch, &mark)) && pauses > 0) {
-        cohi_cpu_relax();
-        pauses--;
-    }
-    if (COHI_UNLIKELY(!entered)) {
-        coh_status status = wait_for_entry(call, index, &mark);
-        if (status != COH_OK)
+    if (COHI_UNLIKELY(!enters_soon(call->team, index, &mark)))
+        return wait_for_entries(call, index, index + 1);
+    return compare_mark(call, index, mark);
+}
+
+static coh_status await_entries(cohi_call *call)
+{
+    coh_team *team = call->team;
+    for (int i = 0; i < team->size; i++) {
+        uint64_t mark;
+        if (COHI_UNLIKELY(!enters_soon(team, i, &mark)))
+            return wait_for_entries(call, i, team->size);
+        coh_status status = compare_mark(call, i, mark);
+        if (COHI_UNLIKELY(status != COH_OK))
             return status;
     }
-    uint64_t mine = atomic_load_explicit(&my_post(team)->mark, memory_order_relaxed);
-    return COHI_LIKELY(mark == mine) ? COH_OK : explain(call, index, mark);
+    return COH_OK;
 }
 
 coh_status cohi_post_await_all(cohi_call *call)
 {
     coh_team *team = call->team;
-    for (int i = 0; i < team->size; i++) {
-        coh_status status = cohi_post_await(call, i);
-        if (COHI_UNLIKELY(status != COH_OK))
-            return status;
-    }
+    coh_status status = await_entries(call);
+    if (COHI_UNLIKELY(status != COH_OK))
+        return status;
     if (COHI_UNLIKELY(team->epoch - team->settled > 1))
         return cohi_team_compare_past(team, call->name);
     team->settled = team->epoch;
@@ -236,33 +262,59 @@ static bool has_counted(_Atomic uint64_t *count, uint64_t wanted)
     return (int64_t)(atomic_load_explicit(count, memory_order_acquire) - wanted) >= 0;
 }
 
-coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, uint64_t behind)
+/* Waits for the counts of members from `index` up to, but not, `end`. */
+static __attribute__((noinline)) coh_status wait_for_counts(cohi_call *call, cohi_counter counter,
+                                                            uint64_t wanted, int index, int end)
 {
     coh_team *team = call->team;
-    _Atomic uint64_t *count = count_of(team, index, counter);
-    uint64_t wanted = cohi_team_gear(team)->counts[counter] - behind;
-    for (unsigned pauses = team->world->spins;; pauses--) {
-        if (has_counted(count, wanted))
-            return COH_OK;
-        if (pauses == 0)
-            break;
-        cohi_cpu_relax();
-    }
     coh_status status = COH_OK;
     cohi_wait wait;
     cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), team, team->ranks[index]);
-    while (!has_counted(count, wanted) && status == COH_OK)
+    while (index < end && status == COH_OK) {
+        if (has_counted(count_of(team, index, counter), wanted)) {
+            index++;
+            continue;
+        }
+        wait.rank = team->ranks[index];
         status = cohi_wait_step(&wait);
+    }
     cohi_wait_end(&wait);
     return status;
 }
 
+/* The first of those members that has not counted so far by the time that this rank would yield its
+ * core; `end`: all have. */
+static int first_behind(const coh_team *team, cohi_counter counter, uint64_t wanted, int index,
+                        int end)
+{
+    for (unsigned pauses = team->world->spins; index < end;) {
+        if (has_counted(count_of(team, index, counter), wanted)) {
+            index++;
+            continue;
+        }
+        if (pauses-- == 0)
+            break;
+        cohi_cpu_relax();
+    }
+    return index;
+}
+
+static coh_status await_counts(cohi_call *call, cohi_counter counter, uint64_t behind, int index,
+                               int end)
+{
+    uint64_t wanted = cohi_team_gear(call->team)->counts[counter] - behind;
+    index = first_behind(call->team, counter, wanted, index, end);
+    return COHI_LIKELY(index == end) ? COH_OK : wait_for_counts(call, counter, wanted, index, end);
+}
+
+coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, uint64_t behind)
+{
+    return await_counts(call, counter, behind, index, index + 1);
+}
+
 coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t behind)
 {
-    coh_status status = COH_OK;
-    for (int i = 0; i < call->team->size && status == COH_OK; i++)
-        status = cohi_count_await(call, counter, i, behind);
-    return status;
+    return await_counts(call, counter, behind, 0, call->team->size);
 }
 
 coh_status cohi_count_leave(cohi_call *call)

@@ -547,11 +547,12 @@ coh_status cohi_team_meet(coh_team *team, const char *call, cohi_opcode op)
 
 /*
  * Whether members look at the posts of all others, instead of telling one another in rounds: one
- * wait instead of one a round, but more lines to fetch, and more sleepers to wake. One barrier after
- * the other on 16 cores, ns in rounds (looking): 3 ranks 590 (470), 4 506 (444), 8 800 (590), 16 1400
- * (1010). More ranks than cores, us: 4 on 2 cores 2.7 (2.2), 8 on 2 12 (6), 8 on 4 6.7 (3.7), 16 on 8
- * 11 (5.1), 32 on 16 13 (9), 64 on 2 194 (135), 128 on 2 605 (650). Where they come up to 6 ms apart
- * and sleep, on 2 cores: as long, and with 8, 16 and 64 ranks 0.6, 0.65 and 1.0 of the CPU time.
+ * wait instead of one a round, but more lines to fetch, and more sleepers to wake. Barriers one
+ * after the other on 16 cores, ns in rounds (looking): 3 ranks 590 (470), 4 506 (444), 8 800 (590),
+ * 16 1400 (1010). More ranks than cores, us: 4 on 2 cores 2.7 (2.2), 8 on 2 12 (6), 8 on 4 6.7
+ * (3.7), 16 on 8 11 (5.1), 32 on 16 13 (9), 64 on 2 194 (135), 128 on 2 605 (650). Where they come
+ * up to 6 ms apart and sleep, on 2 cores: as long, and with 8, 16 and 64 ranks 0.6, 0.65 and 1.0 of
+ * the CPU time.
  */
 static bool looks_around(const coh_team *team)
 {

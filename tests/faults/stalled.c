@@ -154,16 +154,32 @@ static void busy_past_the_timeout(test_rank *self)
 }
 
 /* They come one by one, none of them later than the timeout after the one before. */
-static void stragglers_past_the_timeout(test_rank *self)
+static void come_one_by_one(test_rank *self, coh_status (*meet)(coh_world *world), const char *name)
 {
     if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
         return;
     test_sleep(0.6 * self->rank);
     if (self->rank == 0)
-        CHECK_REFUSED(coh_barrier(self->world), COH_TIMED_OUT, "barrier");
+        CHECK_REFUSED(meet(self->world), COH_TIMED_OUT, name);
     else
-        coh_barrier(self->world);
+        meet(self->world);
     coh_finalize(self->world);
+}
+
+static coh_status reduce_a_word(coh_world *world)
+{
+    int64_t word = 1;
+    return coh_all_reduce(coh_team_world(world), COH_I64, COH_SUM, &word, &word, 1);
+}
+
+static void stragglers_to_a_barrier(test_rank *self)
+{
+    come_one_by_one(self, coh_barrier, "barrier");
+}
+
+static void stragglers_to_an_all_reduce(test_rank *self)
+{
+    come_one_by_one(self, reduce_a_word, "all_reduce");
 }
 
 /* ---- nobody is to blame ---- */
@@ -286,7 +302,9 @@ const test_case fault_stalled[] = {
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(busy_past_the_timeout, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
-    CASE(stragglers_past_the_timeout, "F9a", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+    CASE(stragglers_to_a_barrier, "F9a", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_TIMEOUT=0.8"),
+    CASE(stragglers_to_an_all_reduce, "F9a", ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
          .environment = "COHORT_TIMEOUT=0.8"),
     CASE(anybody_is_waited_for, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
