@@ -41,6 +41,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+/* What buffers are filled with: a small number in every float type. Zeros would not do: Zen 4
+ * streams them at twice the speed of data. */
+enum { COHI_BENCH_BYTE = 0x3c };
+
 enum {
     COHI_BENCH_SIZES = 32,
     COHI_BENCH_CONTENDERS = 12,

@@ -187,8 +187,8 @@ static coh_status make_heap(struct context *c)
         status = coh_align(world, 4096, c->target_room, (void **)&c->heap_target);
     if (status != COH_OK)
         return status;
-    memset(c->heap_source, 0, c->source_room);
-    memset(c->heap_target, 0, c->target_room);
+    memset(c->heap_source, COHI_BENCH_BYTE, c->source_room);
+    memset(c->heap_target, COHI_BENCH_BYTE, c->target_room);
     return COH_OK;
 }
 
@@ -202,7 +202,7 @@ static coh_status make_private(struct context *c)
     if (cohi_os_commit_private(memory, 0, bytes) != 0)
         return cohi_fail(COH_NO_MEMORY, "bench: no memory for %zu bytes", bytes);
     c->private_target = memory + (c->source_room + 4095) / 4096 * 4096;
-    memset(memory, 0, bytes);
+    memset(memory, COHI_BENCH_BYTE, bytes);
     return COH_OK;
 }
 

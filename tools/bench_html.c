@@ -1,6 +1,6 @@
 /* bench_html.c - the report as one page: bench/report/page.html with the results in it. */
 #include "bench.h"
-#include "whole_file.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "json_text.h"
 #include "table.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,8 +120,7 @@ static int ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* "memory_total_bytes", 16777216 -> "memory total", "16.0 MiB" */
-static void print_fact(const char *name, const json_t *value)
+void cohi_info_print_fact(const char *name, const json_t *value)
 {
     char label[64];
     int is_size = ends_with(name, "_bytes");
@@ -162,7 +162,7 @@ static int print_text(json_t *info)
     json_t *value;
     json_object_foreach(json_object_get(info, "host"), name, value)
     {
-        print_fact(name, value);
+        cohi_info_print_fact(name, value);
     }
     return 0;
 }
@@ -179,6 +179,7 @@ static int print_json(const json_t *info)
 struct options {
     int as_json;
     int collectives;
+    int host;
     cohi_info_ranks ranks;
 };
 
@@ -193,6 +194,13 @@ static int take_collectives(void *target, const char *flag, const char *value)
 {
     (void)flag, (void)value;
     ((struct options *)target)->collectives = 1;
+    return 0;
+}
+
+static int take_host(void *target, const char *flag, const char *value)
+{
+    (void)flag, (void)value;
+    ((struct options *)target)->host = 1;
     return 0;
 }
 
@@ -225,6 +233,8 @@ static const cohi_flag_row flags[] = {
     {"json", 0, NULL, "print as JSON", take_json},
     {"collectives", 0, NULL, "show the algorithms of collectives, and which are chosen",
      take_collectives},
+    {"host", 0, NULL, "show what was tuned by measuring, each with its value, origin and date",
+     take_host},
     {"ranks", 'n', "LIST", "for how many ranks, such as 2,4,8 (2, and one for each core)",
      take_ranks},
     {NULL, 0, NULL, NULL, NULL},
@@ -232,12 +242,14 @@ static const cohi_flag_row flags[] = {
 
 static const cohi_usage usage = {
     .command = "cohort info",
-    .synopsis = "[--json] [--collectives [-n LIST]]",
+    .synopsis = "[--json] [--collectives [-n LIST] | --host]",
     .summary =
         "Shows the version, the engines and devices and whether they can be used here, every\n"
         "setting with its value and where that comes from, and facts of this host.\n\n"
         "With --collectives shows instead the instructions that reduce, the constants by which\n"
-        "algorithms are compared, the algorithms, and which of them is chosen for which size.",
+        "algorithms are compared, the algorithms, and which of them is chosen for which size.\n\n"
+        "With --host shows instead the CPU, its caches, and the profile: every number that was\n"
+        "tuned by measuring, with its value here, where that comes from, and when it was found.",
     .flags = flags,
     .notes = NULL,
 };
@@ -250,13 +262,20 @@ int cohi_tool_info(int argc, char **argv)
         return status;
     if (options.ranks.count > 0 && !options.collectives)
         return cohi_flags_refuse(&usage, "--ranks is for --collectives");
-    json_t *info = options.collectives ? cohi_info_collectives(options.ranks) : collect();
+    if (options.host && options.collectives)
+        return cohi_flags_refuse(&usage, "--host and --collectives are shown one at a time");
+    json_t *info = options.collectives ? cohi_info_collectives(options.ranks)
+                   : options.host      ? cohi_info_profile()
+                                       : collect();
     if (!info) {
-        fprintf(stderr, "cohort info: %s\n", options.collectives ? coh_last_error() : "no memory");
+        bool told = options.collectives || options.host;
+        fprintf(stderr, "cohort info: %s\n", told ? coh_last_error() : "no memory");
         return 1;
     }
     if (options.as_json)
         status = print_json(info);
+    else if (options.host)
+        status = cohi_info_print_profile(info);
     else
         status = options.collectives ? cohi_info_print_collectives(info) : print_text(info);
     json_decref(info);

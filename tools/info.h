@@ -1,6 +1,7 @@
 /*
  * info.h - `cohort info`, in parts: info.c is the command and shows what is general, info_host.c
- * knows this host, info_device.c its devices, info_collectives.c the algorithms of collectives.
+ * knows this host, info_device.c its devices, info_collectives.c the algorithms of collectives,
+ * info_profile.c what was tuned by measuring.
  */
 #ifndef COHI_TOOLS_INFO_H
 #define COHI_TOOLS_INFO_H
@@ -23,6 +24,15 @@ json_t *cohi_info_collectives(cohi_info_ranks ranks);
 
 /* The same as text. The exit status. */
 int cohi_info_print_collectives(const json_t *info);
+
+/* What is known of this host, and its profile; the caller frees it. NULL as above. */
+json_t *cohi_info_profile(void);
+
+/* The same as text. The exit status. */
+int cohi_info_print_profile(const json_t *info);
+
+/* One line: "memory_total_bytes", 16777216 as "memory total" and "16.0 MiB". */
+void cohi_info_print_fact(const char *name, const json_t *value);
 
 /* The kinds of devices: name, available, summary, reason; the caller frees it. */
 json_t *cohi_info_devices(void);

@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "bootstrap/board.h"
 #include "coll/tuning.h"
+#include "memory/host_profile.h"
 #include "json_text.h"
 #include "memory/kernels.h"
 #include "table.h"
@@ -126,24 +127,28 @@ static json_t *choices_json(coh_world *world)
 
 /* ---- the model ---- */
 
-static json_t *constants_json(const cohi_model *model)
+/* With those described beside them, for who wonders what measuring has changed. */
+static json_t *constants_json(const cohi_profile *profile)
 {
     json_t *list = json_array();
-#define ADD(field, otherwise, unit, what)                                                        \
-    json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:s, s:s}", "name", #field, "value",  \
-                                          model->field, "built_in", (double)(otherwise), "unit", \
-                                          unit, "meaning", what));
+    cohi_profile described = cohi_profile_describe(cohi_host());
+#define ADD(field)                                                                              \
+    json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:s, s:s}", "name", #field, "value", \
+                                          profile->value[COHI_ROW_##field], "described",        \
+                                          described.value[COHI_ROW_##field], "unit",            \
+                                          cohi_row_at(COHI_ROW_##field)->unit, "meaning",       \
+                                          cohi_row_at(COHI_ROW_##field)->what));
     COHI_MODEL_TABLE(ADD)
 #undef ADD
     return list;
 }
 
-/* The file that the constants came from, or null: the built-in ones. */
+/* The file that measured constants came from, or null: they are as described. */
 static json_t *file_json(const cohi_config *config)
 {
-    char path[4096];
-    cohi_model_path(config->tuning, path, sizeof path);
-    return *path && access(path, R_OK) == 0 ? cohi_json_text(path) : json_null();
+    static cohi_host_profile host;
+    cohi_host_profile_read(config->profile, &host);
+    return host.found ? cohi_json_text(host.path) : json_null();
 }
 
 /* A world made, so the file was read and the kernels were chosen. */
@@ -151,9 +156,9 @@ static json_t *basis_json(const coh_world *world, const cohi_config *config)
 {
     const cohi_tuning *tuning = cohi_tuning_of(world);
     return json_pack("{s:s, s:b, s:o, s:o, s:o, s:[]}", "kernels", cohi_kernels_name(),
-                     "deterministic", tuning->deterministic != 0, "tuning_file", file_json(config),
-                     "constants", constants_json(&tuning->model), "collectives", collectives_json(),
-                     "teams");
+                     "deterministic", tuning->deterministic != 0, "profile_file", file_json(config),
+                     "constants", constants_json(&world->profile), "collectives",
+                     collectives_json(), "teams");
 }
 
 /* ---- the worlds ---- */
@@ -235,13 +240,13 @@ static void print_kernels(const json_t *info)
 
 static int print_constants(const json_t *info)
 {
-    static const char *const titles[] = {"CONSTANT", "VALUE", "BUILT IN", "UNIT", "MEANING"};
+    static const char *const titles[] = {"CONSTANT", "VALUE", "DESCRIBED", "UNIT", "MEANING"};
     const json_t *constants = json_object_get(info, "constants");
-    const char *file = text_of(info, "tuning_file");
+    const char *file = text_of(info, "profile_file");
     cohi_table table;
     if (cohi_table_make(&table, titles, 5, json_array_size(constants)) != 0)
         return -1;
-    printf("\nmodel, %s%s\n", *file ? "from " : "built in", file);
+    printf("\nmodel, %s%s\n", *file ? "from " : "described", file);
     for (size_t i = 0; i < table.count; i++) {
         const json_t *constant = json_array_get(constants, i);
         char(*cell)[COHI_CELL_BYTES] = table.rows[i].cell;
@@ -249,7 +254,7 @@ static int print_constants(const json_t *info)
         snprintf(cell[1], COHI_CELL_BYTES, "%.7g",
                  json_real_value(json_object_get(constant, "value")));
         snprintf(cell[2], COHI_CELL_BYTES, "%.7g",
-                 json_real_value(json_object_get(constant, "built_in")));
+                 json_real_value(json_object_get(constant, "described")));
         snprintf(cell[3], COHI_CELL_BYTES, "%s", text_of(constant, "unit"));
         snprintf(cell[4], COHI_CELL_BYTES, "%s", text_of(constant, "meaning"));
     }

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "command.h"
 #include "descendants.h"
+#include "memory/host_profile.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -272,10 +273,26 @@ static int allocate(cohi_run *run)
     return 0;
 }
 
+/* By the launcher, for all ranks: see memory/host_profile.h. */
+static cohi_profile obtain_profile(const cohi_run *run)
+{
+    static cohi_host_profile host;
+    const char *knob = getenv("COHORT_PROFILE");
+    if (run->size > 1)
+        cohi_host_profile_obtain(knob ? knob : "", &host);
+    else
+        cohi_host_profile_read(knob ? knob : "", &host);
+    if (*host.warning)
+        fprintf(stderr, "cohort run: warning: %s\n", host.warning);
+    return host.profile;
+}
+
 static int make_job(cohi_run *run)
 {
+    cohi_profile profile = obtain_profile(run);
     if (coh_unique_id_create(&run->id) == COH_OK
-        && cohi_board_create(run->size, getpid(), run->options.command[0], &run->board) == COH_OK)
+        && cohi_board_create(run->size, getpid(), run->options.command[0], &profile, &run->board)
+               == COH_OK)
         return 0;
     fprintf(stderr, "cohort run: %s\n", coh_last_error());
     return -1;

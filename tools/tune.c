@@ -1,37 +1,27 @@
-/* tune.c - `cohort tune`: measures this host and saves what the choice of algorithms goes by. */
+/*
+ * tune.c - `cohort tune`: measures every row of this host's profile at length, and saves it.
+ *
+ * The long form of the calibration that a job's start does (memory/host_profile.h): all candidates,
+ * several rounds, also the rows that a start has no time for. What takes two ranks is measured by a
+ * job of two (tune_worker.c).
+ */
 #include "tune.h"
 
 #include "bench.h"
 #include "command.h"
 #include "flags.h"
 #include "table.h"
-#include "whole_file.h"
 
-#include "base/error.h"
 #include "base/os.h"
-#include "coll/model.h"
-#include "coll/tuning.h"
+#include "memory/calibrate.h"
+#include "memory/host_profile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4096 };
-
-static const struct constant {
-    const char *name;
-    double otherwise;
-    const char *unit;
-    const char *what;
-} constants[] = {
-#define ONE(field, otherwise, unit, what) {#field, otherwise, unit, what},
-    COHI_MODEL_TABLE(ONE)
-#undef ONE
-};
-
-enum { CONSTANTS = sizeof constants / sizeof *constants };
+enum { PATH_ROOM = 4096, ROUNDS = 7, SAMPLES = 3 };
 
 struct options {
     const char *output;
@@ -53,7 +43,7 @@ static int take_dry_run(void *target, const char *flag, const char *value)
 }
 
 static const cohi_flag_row flags[] = {
-    {"output", 'o', "FILE", "where to save (cohort/tuning in the user's configuration folder)",
+    {"output", 'o', "FILE", "where to save (cohort/profile-... in the user's cache folder)",
      take_output},
     {"dry-run", 0, NULL, "print what was measured and save nothing", take_dry_run},
     {NULL, 0, NULL, NULL, NULL},
@@ -62,34 +52,76 @@ static const cohi_flag_row flags[] = {
 static const cohi_usage usage = {
     "cohort tune",
     "[FLAGS...]",
-    "Measures how fast lines, bytes and messages go between two ranks of this host, and saves\n"
-    "what collectives choose their algorithms by. It takes some seconds, and a quiet machine.",
+    "Measures at length what jobs measure a little of at each start: which loops copy and reduce\n"
+    "fastest, from which sizes on to store past the caches, how fast lines, bytes and messages go\n"
+    "between two ranks. It takes some ten seconds, and a quiet machine.",
     flags,
-    "Jobs read the file that COHORT_TUNING names, or the one in the configuration folder.",
+    "Jobs read the file that COHORT_PROFILE names, or the one in the cache folder; cohort info\n"
+    "--host shows it.",
 };
 
-/* ---- measuring ---- */
+/* ---- what one thread can measure ---- */
 
-struct found {
-    double value[CONSTANTS]; /* 0: not told */
-};
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Of a quantity the median of some samples; of a choice the one that costs least, all samples
+ * added. */
+static bool settle(const cohi_sample *samples, int count, double *value)
+{
+    double values[SAMPLES];
+    cohi_sample sum = samples[0];
+    for (int i = 0; i < count; i++)
+        values[i] = samples[i].value[0];
+    for (int i = 1; i < count; i++)
+        for (int candidate = 0; candidate < sum.count; candidate++)
+            sum.cost[candidate] += samples[i].cost[candidate];
+    qsort(values, (size_t)count, sizeof *values, compare);
+    *value = sum.count == 1 ? values[count / 2] : cohi_sample_best(&sum);
+    return true;
+}
+
+static bool measure_row(cohi_calibration *calibration, cohi_row row, double *value)
+{
+    cohi_sample samples[SAMPLES];
+    int count = 0;
+    for (int i = 0; i < SAMPLES && !cohi_bench_stopped(); i++)
+        count += cohi_calibrate(calibration, row, &samples[count]);
+    return count > 0 && settle(samples, count, value);
+}
+
+static void measure_alone(cohi_host_profile *host)
+{
+    cohi_calibration calibration = cohi_calibration_open(ROUNDS, true, UINT64_MAX);
+    for (cohi_row row = 0; row < COHI_ROWS; row++) {
+        double value;
+        if (cohi_calibrate_cost_ns(row) > 0 && measure_row(&calibration, row, &value))
+            cohi_host_profile_tune(host, row, value);
+    }
+    cohi_calibration_close(&calibration);
+}
+
+/* ---- what takes two ranks ---- */
 
 static void take_line(void *arg, const char *line)
 {
-    struct found *found = arg;
+    cohi_host_profile *host = arg;
     char name[32];
     double value;
-    int took = sscanf(line, "%31s %lf", name, &value) == 2;
-    for (size_t i = 0; took && i < CONSTANTS; i++) {
-        if (strcmp(constants[i].name, name) == 0) {
-            found->value[i] = value;
-            return;
-        }
+    bool took = sscanf(line, "%31s %lf", name, &value) == 2;
+    for (cohi_row row = 0; took && row < COHI_ROWS; row++) {
+        if (strcmp(cohi_row_at(row)->name, name) != 0 || !cohi_row_could_be(row, value))
+            continue;
+        cohi_host_profile_tune(host, row, value);
+        return;
     }
     fprintf(stderr, "%s\n", line);
 }
 
-static int measure(struct found *found)
+static int measure_between(cohi_host_profile *host)
 {
     char self[PATH_ROOM];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -102,7 +134,8 @@ static int measure(struct found *found)
                          (char[]){"2"}, (char[]){"--bind"}, (char[]){"core"},
                          self,          (char[]){"tune"},   (char[]){"--worker"},
                          NULL};
-    cohi_bench_child child = {.arguments = arguments, .take = take_line, .arg = found};
+    cohi_bench_child child = {.arguments = arguments, .take = take_line, .arg = host};
+    setenv("COHORT_PROFILE", "described", 1);
     int status = cohi_bench_child_run(&child);
     if (status < 0)
         fprintf(stderr, "cohort tune: the job could not be started: %s\n", strerror(errno));
@@ -111,106 +144,80 @@ static int measure(struct found *found)
     return status < 0 ? EXIT_FAILURE : status;
 }
 
-/* All of them, and such as could be. */
-static int is_whole(const struct found *found)
-{
-    for (size_t i = 0; i < CONSTANTS; i++) {
-        if (cohi_model_could_be(found->value[i]))
-            continue;
-        fprintf(stderr, "cohort tune: %s could not be measured\n", constants[i].name);
-        return 0;
-    }
-    return 1;
-}
-
 /* ---- telling ---- */
 
-static int print(const struct found *found)
+static int print(const cohi_host_profile *host)
 {
-    static const char *const titles[] = {"constant", "here", "built in", "unit", "what it is"};
+    static const char *const titles[] = {"row",  "here",   "described",
+                                         "unit", "origin", "what it is"};
     enum { COLUMNS = sizeof titles / sizeof *titles };
+    cohi_profile described = cohi_profile_describe(cohi_host());
     cohi_table table;
-    if (cohi_table_make(&table, titles, COLUMNS, CONSTANTS) != 0)
+    if (cohi_table_make(&table, titles, COLUMNS, COHI_ROWS) != 0)
         return -1;
-    for (size_t i = 0; i < CONSTANTS; i++) {
-        cohi_table_row *row = &table.rows[i];
-        snprintf(row->cell[0], COHI_CELL_BYTES, "%s", constants[i].name);
-        snprintf(row->cell[1], COHI_CELL_BYTES, "%.4g", found->value[i]);
-        snprintf(row->cell[2], COHI_CELL_BYTES, "%.4g", constants[i].otherwise);
-        snprintf(row->cell[3], COHI_CELL_BYTES, "%s", constants[i].unit);
-        snprintf(row->cell[4], COHI_CELL_BYTES, "%s", constants[i].what);
+    for (cohi_row row = 0; row < COHI_ROWS; row++) {
+        const cohi_row_info *info = cohi_row_at(row);
+        char(*cell)[COHI_CELL_BYTES] = table.rows[row].cell;
+        snprintf(cell[0], COHI_CELL_BYTES, "%s", info->name);
+        cohi_row_text(row, host->profile.value[row], cell[1], COHI_CELL_BYTES);
+        cohi_row_text(row, described.value[row], cell[2], COHI_CELL_BYTES);
+        snprintf(cell[3], COHI_CELL_BYTES, "%s", info->unit);
+        snprintf(cell[4], COHI_CELL_BYTES, "%s", cohi_origin_word(host->findings[row].origin));
+        snprintf(cell[5], COHI_CELL_BYTES, "%s", info->what);
     }
     cohi_table_print(&table, "", stdout);
     cohi_table_free(&table);
     return 0;
 }
 
-/* ---- saving ---- */
+/* ---- the command ---- */
 
-/* The folders above the file, as far as they are missing. */
-static int make_folders(const char *path)
+/* Where it is saved: nothing of what is there plays a part. */
+static int choose_file(const struct options *options, cohi_host_profile *host)
 {
-    char folder[PATH_ROOM];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-            return -1;
-        *slash = '/';
-    }
-    return 0;
+    const char *knob = getenv("COHORT_PROFILE");
+    bool named = knob && *knob && strcmp(knob, "described") != 0;
+    cohi_host_profile_read("fresh", host);
+    if (options->output || (named && strcmp(knob, "fresh") != 0))
+        snprintf(host->path, sizeof host->path, "%s", options->output ? options->output : knob);
+    if (*host->path || options->dry_run)
+        return 0;
+    fprintf(stderr, "cohort tune: neither XDG_CACHE_HOME nor HOME is set; give --output FILE\n");
+    return EXIT_FAILURE;
 }
 
-static int write_constants(FILE *stream, const void *argument)
+static int save(const cohi_host_profile *host)
 {
-    const struct found *found = argument;
-    fprintf(stream, "# Measured by cohort tune %s; made anew by the same command.\n",
-            coh_version_string());
-    for (size_t i = 0; i < CONSTANTS; i++)
-        fprintf(stream, "# %s (%s)\n%s %.6g\n", constants[i].what, constants[i].unit,
-                constants[i].name, found->value[i]);
-    return ferror(stream) ? -1 : 0;
-}
-
-static int save_where_it_belongs(const struct options *options, const struct found *found)
-{
-    char path[PATH_ROOM];
-    const char *knob = getenv("COHORT_TUNING");
-    if (options->output)
-        snprintf(path, sizeof path, "%s", options->output);
-    else
-        cohi_model_path(knob ? knob : "", path, sizeof path);
-    if (!*path) {
-        fprintf(stderr, "cohort tune: neither XDG_CONFIG_HOME nor HOME is set, or COHORT_TUNING is "
-                        "off; give --output FILE\n");
+    if (cohi_host_profile_save(host) != 0) {
+        fprintf(stderr, "cohort tune: %s could not be written: %s\n", host->path, strerror(errno));
         return EXIT_FAILURE;
     }
-    if (make_folders(path) != 0 || cohi_whole_file_write(path, write_constants, found) != 0) {
-        fprintf(stderr, "cohort tune: %s could not be written: %s\n", path, strerror(errno));
-        return EXIT_FAILURE;
-    }
-    printf("\nsaved to %s\n", path);
+    printf("\nsaved to %s\n", host->path);
     return 0;
 }
 
 int cohi_tool_tune(int argc, char **argv)
 {
+    static cohi_host_profile host;
     struct options options = {NULL, 0};
-    struct found found = {{0}};
     int status;
     if (argc == 2 && strcmp(argv[1], "--worker") == 0)
         return cohi_tune_worker();
     if (cohi_flags_only(&usage, argc, argv, &options, &status) != 0)
         return status;
-    if (cohi_os_core_count() < 2) {
-        fprintf(stderr, "cohort tune: two ranks need two cores, and there is one\n");
+    if (choose_file(&options, &host) != 0)
         return EXIT_FAILURE;
-    }
     cohi_bench_catch_signals();
-    status = measure(&found);
+    measure_alone(&host);
+    if (cohi_bench_stopped())
+        return 128 + cohi_bench_stopped();
+    if (cohi_os_core_count() > 1)
+        status = measure_between(&host);
+    else
+        fprintf(stderr, "cohort tune: there is one core: what takes two ranks stays described\n");
     if (status != 0)
         return status;
-    if (!is_whole(&found) || print(&found) != 0)
+    if (print(&host) != 0)
         return EXIT_FAILURE;
-    return options.dry_run ? 0 : save_where_it_belongs(&options, &found);
+    return options.dry_run ? 0 : save(&host);
 }

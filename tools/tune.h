@@ -7,9 +7,9 @@
 #ifndef COHI_TOOLS_TUNE_H
 #define COHI_TOOLS_TUNE_H
 
-/* Measures as a rank of a job of two; rank 0 writes a line "NAME VALUE" for each constant of
- * coll/model.h to standard output. Neither the tuning file nor what the environment forces on
- * collectives plays a part. The exit status. */
+/* Measures as a rank of a job of two; rank 0 writes a line "ROW VALUE" for each row of the profile
+ * that takes two ranks to standard output. What the environment forces on collectives plays no
+ * part. The exit status. */
 int cohi_tune_worker(void);
 
 #endif

@@ -68,9 +68,10 @@ typedef enum cohi_knob_type {
       "crash, fail (at commit only)")                                                              \
     X(deterministic, COHI_KNOB_FLAG, "COHORT_DETERMINISTIC", "off",                                \
       "reduce in rank order only: the same bits whatever the algorithm, size and placement")       \
-    X(tuning, COHI_KNOB_TEXT, "COHORT_TUNING", "",                                                 \
-      "the file of constants that cohort tune saved; by itself cohort/tuning in the user's "       \
-      "configuration folder; off: the built-in ones")                                              \
+    X(profile, COHI_KNOB_TEXT, "COHORT_PROFILE", "",                                               \
+      "the file of what was measured on this host; by itself cohort/profile-... in the user's "    \
+      "cache folder; described: none of it, and no measuring; fresh: all measured anew "           \
+      "(cohort info --host)")                                                                      \
     COHI_ALGORITHM_KNOBS(X)                                                                        \
     X(rank, COHI_KNOB_TEXT, "COHORT_RANK", "", "set by cohort run: this process's rank")           \
     X(size, COHI_KNOB_TEXT, "COHORT_SIZE", "", "set by cohort run: how many ranks there are")      \

@@ -12,6 +12,8 @@
 
 enum { HEAD_BYTES = 4096 }; /* the slots start on a page of their own */
 
+_Static_assert(sizeof(cohi_board_head) <= HEAD_BYTES, "the head fits before them");
+
 static size_t round_up(size_t value, size_t to)
 {
     return (value + to - 1) / to * to;
@@ -68,8 +70,10 @@ cohi_slot *cohi_board_slot(const cohi_board *board, int rank)
     return (cohi_slot *)((char *)board->head + HEAD_BYTES + (size_t)rank * board->head->stride);
 }
 
-static void write_head(cohi_board_head *head, int size, pid_t launcher, const char *program)
+static void write_head(cohi_board_head *head, int size, pid_t launcher, const char *program,
+                       const cohi_profile *profile)
 {
+    head->profile = *profile;
     head->size = (uint32_t)size;
     head->stride = cohi_slot_stride(size);
     head->launcher = (int32_t)launcher;
@@ -111,7 +115,8 @@ static size_t needed_of_slot(int size)
     return cohi_slot_meet_offset(size, 1);
 }
 
-static coh_status prepare_slots(cohi_board *board, int size, pid_t launcher, const char *program)
+static coh_status prepare_slots(cohi_board *board, int size, pid_t launcher, const char *program,
+                                const cohi_profile *profile)
 {
     size_t stride = cohi_slot_stride(size);
     coh_status status = commit(board, 0, HEAD_BYTES);
@@ -121,13 +126,14 @@ static coh_status prepare_slots(cohi_board *board, int size, pid_t launcher, con
     }
     if (status != COH_OK)
         return status;
-    write_head(board->head, size, launcher, program);
+    write_head(board->head, size, launcher, program, profile);
     for (int rank = 0; rank < size; rank++)
         atomic_store(&cohi_board_slot(board, rank)->waits_for, -1);
     return COH_OK;
 }
 
-coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi_board *board)
+coh_status cohi_board_create(int size, pid_t launcher, const char *program,
+                             const cohi_profile *profile, cohi_board *board)
 {
     size_t bytes = board_bytes((size_t)size, cohi_slot_stride(size));
     size_t needed = board_bytes((size_t)size, needed_of_slot(size));
@@ -147,7 +153,7 @@ coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi
         return cohi_fail_os(error, "cannot map the job's board of %zu bytes", bytes);
     }
     *board = (cohi_board){.head = base, .bytes = bytes, .fd = fd};
-    coh_status status = prepare_slots(board, size, launcher, program);
+    coh_status status = prepare_slots(board, size, launcher, program, profile);
     if (status != COH_OK)
         cohi_board_close(board);
     return status;

@@ -15,6 +15,7 @@
 
 #include "base/atomics.h"
 #include "base/opcode.h"
+#include "memory/profile.h"
 
 #include <cohort.h>
 #include <stdint.h>
@@ -157,6 +158,7 @@ typedef struct cohi_board_head {
     uint64_t created_ns;
     char program[64];             /* what runs, for `cohort ps` */
     _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
+    cohi_profile profile;         /* of the host: all its ranks go by it */
 } cohi_board_head;
 
 typedef struct cohi_board {
@@ -165,8 +167,9 @@ typedef struct cohi_board {
     int fd; /* kept open: it is what `cohort ps` finds */
 } cohi_board;
 
-/* Makes a board for `size` ranks. */
-coh_status cohi_board_create(int size, pid_t launcher, const char *program, cohi_board *board);
+/* Makes a board for `size` ranks, who will go by `profile`. */
+coh_status cohi_board_create(int size, pid_t launcher, const char *program,
+                             const cohi_profile *profile, cohi_board *board);
 
 /* Maps the board behind `fd`, checking that it is one and all of it is there. Takes `fd` over only
  * on success. COH_MISMATCH with both versions when another version of the library made it. */

@@ -354,15 +354,12 @@ coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_boa
     if (status != COH_OK)
         return status;
     made->patience_s = (double)(deadline_ns - cohi_now_ns()) / 1e9;
-    if (rank == 0 && board->head) {
+    if (rank == 0) {
         made->board = *board;
         *board = (cohi_board){.fd = -1};
-    } else if (rank == 0) {
-        status = cohi_board_create(size, 0, program_invocation_short_name, &made->board);
     }
-    if (status == COH_OK)
-        status = rank == 0 ? join_as_root(made, &layout, deadline_ns)
-                           : join_as_member(made, &layout, deadline_ns);
+    status = rank == 0 ? join_as_root(made, &layout, deadline_ns)
+                       : join_as_member(made, &layout, deadline_ns);
     if (status != COH_OK) {
         cohi_group_leave(made);
         return status;

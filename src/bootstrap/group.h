@@ -48,8 +48,8 @@ typedef struct cohi_card {
 typedef struct cohi_group cohi_group;
 
 /*
- * Joins the job. `board` is the launcher's (rank 0 of a launched job; taken over on success) or has
- * a NULL head: then rank 0 makes one. By `deadline_ns` all ranks are there, or all get an error
+ * Joins the job. `board` is rank 0's, which hands it to the others and takes it over, unless the
+ * group could not be made at all; of no use for other ranks. By `deadline_ns` all ranks are there, or all get an error
  * that lists the missing: COH_TIMED_OUT.
  */
 coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_board *board,

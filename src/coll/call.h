@@ -55,6 +55,12 @@ typedef struct cohi_call {
     char *workspace;  /* private memory, as much as the row asked for, aligned to 64 */
 } cohi_call;
 
+/* A row of the profile that all members go by, since they are of one host. */
+static inline size_t cohi_call_bytes(const cohi_call *call, cohi_row row)
+{
+    return cohi_profile_bytes(&call->team->world->profile, row);
+}
+
 static inline size_t cohi_block_count(const cohi_blocks *blocks, int index)
 {
     return blocks->counts ? blocks->counts[index] : blocks->count;

@@ -48,7 +48,7 @@ coh_status coh_collective_choice(coh_team *team, const char *collective, size_t 
     if (status != COH_OK)
         return status;
     *name = call.algorithm->name;
-    cohi_model model = cohi_select_model(team->world);
+    cohi_model model = cohi_select_model(team);
     if (predicted_ns)
         *predicted_ns = call.algorithm->cost(&model, team->size, (double)bytes);
     return COH_OK;

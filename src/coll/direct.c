@@ -32,35 +32,22 @@ double cohi_direct_scan_cost(const cohi_model *model, int ranks, double bytes)
 }
 
 /*
- * Bytes that one member copies in a call from which on it stores past the caches. On a host with 2
- * MiB of second-level cache a core, us cached (streamed), 2, 4, 8 and 16 ranks: all_gather of 64
- * KiB 4.5, 9, 18 (37), 79 (137), of 256 KiB 18 (40), 42 (80), 124 (131), 478 (509), of 1 MiB 135
- * (121), 328 (246), 1130 (565), 4360 (2050); all_to_all of 1 MiB 53 to 74 (59), 98 (79), 98 (74),
- * 186 (134); broadcast of 1 MiB 15 (31), 25 (48), 36 (80), 69 (125).
+ * The loop for a call in which this member copies `all` bytes, `bytes` of them from `source`. The
+ * sizes from which on it stores past the caches are the profile's; Sapphire Rapids, us cached
+ * (streamed), 2, 4, 8 and 16 ranks: all_gather of 64 KiB 4.5, 9, 18 (37), 79 (137), of 1 MiB 135
+ * (121), 328 (246), 1130 (565), 4360 (2050); Zen 4, 2 ranks: of 1 MiB 45 (78), of 16 MiB 2900 (1220).
  */
-static size_t streamed_from(const cohi_call *call)
+static cohi_copy_form form_for(const cohi_call *call, const char *source, size_t bytes, size_t all)
 {
-    enum { ALL_GATHER_FROM = 2 << 20, ALL_TO_ALL_FROM = 1 << 20 };
-    return call->kind == COHI_ALL_GATHER   ? ALL_GATHER_FROM
-           : call->kind == COHI_ALL_TO_ALL ? ALL_TO_ALL_FROM
-                                           : COHI_HOST_STREAM_BYTES;
+    return cohi_host_copy_form(source, bytes, all, call->team->size);
 }
 
-/* Whether to store past the caches when this member copies `all` bytes in the call, `bytes` of them
- * from `source`. */
-static bool streams(const cohi_call *call, const char *source, size_t bytes, size_t all)
-{
-    return cohi_host_should_stream(source, bytes, all, streamed_from(call));
-}
-
-static void copy(cohi_call *call, char *target, const char *source, size_t bytes, bool past_caches)
+static void copy(cohi_call *call, char *target, const char *source, size_t bytes,
+                 cohi_copy_form form)
 {
     while (bytes > 0 && target != source) {
         size_t part = bytes < 2 * BEAT_BYTES ? bytes : BEAT_BYTES;
-        if (past_caches)
-            cohi_host_copy_large(target, source, part);
-        else
-            memmove(target, source, part);
+        cohi_copy_by(form, target, source, part);
         cohi_call_beat(call);
         target += part;
         source += part;
@@ -116,12 +103,12 @@ coh_status cohi_direct_reduce_scatter(cohi_call *call)
 static void pull_blocks(cohi_call *call)
 {
     size_t all = call->bytes * (size_t)call->team->size;
-    bool past = streams(call, call->source, call->source_bytes, all);
+    cohi_copy_form form = form_for(call, call->source, call->source_bytes, all);
     for (int from = 0; from < call->team->size; from++) {
         const char *source =
             from == call->team->index ? call->source : cohi_place_at(call, COHI_SOURCE, from);
         copy(call, call->target + cohi_block_at(call, &call->to, from), source,
-             cohi_block_bytes(call, &call->to, from), past);
+             cohi_block_bytes(call, &call->to, from), form);
     }
 }
 
@@ -131,11 +118,11 @@ static void push_block(cohi_call *call, int first, int members)
     int index = call->team->index, size = call->team->size;
     size_t at = cohi_block_at(call, &call->to, index);
     size_t bytes = cohi_block_bytes(call, &call->to, index);
-    bool past = streams(call, call->source, bytes, bytes * (size_t)members);
+    cohi_copy_form form = form_for(call, call->source, bytes, bytes * (size_t)members);
     for (int i = 0; i < members; i++) {
         int to = (first + i) % size;
         char *target = to == index ? call->target : cohi_place_at(call, COHI_TARGET, to);
-        copy(call, target + at, call->source, bytes, past);
+        copy(call, target + at, call->source, bytes, form);
     }
 }
 
@@ -148,9 +135,9 @@ static void push_block(cohi_call *call, int first, int members)
  */
 static bool should_pull(const cohi_call *call)
 {
-    enum { PULLED_FROM = 2 << 20, ALIKE_FROM = 64 << 10, ALIKE_TO = 128 << 10, SOME = 8 };
+    enum { ALIKE_FROM = 64 << 10, ALIKE_TO = 128 << 10, SOME = 8 };
     bool alike = call->bytes >= ALIKE_FROM && call->bytes <= ALIKE_TO && call->team->size <= SOME;
-    return alike || call->bytes >= PULLED_FROM;
+    return alike || call->bytes >= cohi_call_bytes(call, COHI_ROW_gather_pull_from);
 }
 
 coh_status cohi_direct_all_gather(cohi_call *call)
@@ -192,12 +179,12 @@ static const char *roots_source(const cohi_call *call)
 
 static void push_blocks(cohi_call *call)
 {
-    bool past = streams(call, call->source, call->source_bytes, call->source_bytes);
+    cohi_copy_form form = form_for(call, call->source, call->source_bytes, call->source_bytes);
     for (int step = 0; step < call->team->size; step++) {
         int to = other(call, step);
         char *target = step == 0 ? call->target : cohi_place_at(call, COHI_TARGET, to);
         copy(call, target, call->source + cohi_block_at(call, &call->from, to),
-             cohi_block_bytes(call, &call->from, to), past);
+             cohi_block_bytes(call, &call->from, to), form);
     }
 }
 
@@ -206,7 +193,7 @@ static void pull_own(cohi_call *call)
     int index = call->team->index;
     size_t bytes = cohi_block_bytes(call, &call->from, index);
     const char *source = roots_source(call) + cohi_block_at(call, &call->from, index);
-    copy(call, call->target, source, bytes, streams(call, source, bytes, bytes));
+    copy(call, call->target, source, bytes, form_for(call, source, bytes, bytes));
 }
 
 coh_status cohi_direct_scatter(cohi_call *call)
@@ -228,23 +215,23 @@ coh_status cohi_direct_scatter(cohi_call *call)
 static void pull_all(cohi_call *call)
 {
     const char *source = roots_source(call);
-    copy(call, call->target, source, call->bytes, streams(call, source, call->bytes, call->bytes));
+    copy(call, call->target, source, call->bytes, form_for(call, source, call->bytes, call->bytes));
 }
 
 /* This member's share of what the root has, to all: a chunk at a time, so that it is read once. */
 static void spread_share(cohi_call *call)
 {
-    enum { CHUNK_BYTES = 256 << 10 };
+    const size_t chunk = cohi_call_bytes(call, COHI_ROW_broadcast_chunk);
     int size = call->team->size;
     cohi_span share = cohi_share(call, call->count, call->team->index);
     const char *source = roots_source(call);
     size_t at = share.first * call->element, end = at + share.count * call->element;
-    bool past = streams(call, source + at, end - at, call->bytes);
-    for (; at < end; at += CHUNK_BYTES) {
-        size_t part = end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES;
+    cohi_copy_form form = form_for(call, source + at, end - at, call->bytes);
+    for (; at < end; at += chunk) {
+        size_t part = end - at < chunk ? end - at : chunk;
         for (int i = 0; i < size; i++) {
             char *target = cohi_place_at(call, COHI_TARGET, i);
-            copy(call, target + at, source + at, part, past);
+            copy(call, target + at, source + at, part, form);
         }
     }
 }
@@ -257,8 +244,8 @@ static void spread_share(cohi_call *call)
  */
 static bool shares_broadcast(const cohi_call *call)
 {
-    enum { SHARED_FROM = 64 << 10 };
-    return (call->team->size == 2 || call->bytes >= SHARED_FROM) && all_placed(call, COHI_TARGET);
+    size_t from = cohi_call_bytes(call, COHI_ROW_broadcast_share_from);
+    return (call->team->size == 2 || call->bytes >= from) && all_placed(call, COHI_TARGET);
 }
 
 coh_status cohi_direct_broadcast(cohi_call *call)
@@ -277,13 +264,13 @@ coh_status cohi_direct_broadcast(cohi_call *call)
 
 /* ---- all_to_all ---- */
 
-static void pull_slice(cohi_call *call, int from, bool past)
+static void pull_slice(cohi_call *call, int from, cohi_copy_form form)
 {
     const char *source =
         cohi_place_at(call, COHI_SOURCE, from) + cohi_parts_first(call, from) * call->element;
     char *target = call->target + cohi_block_at(call, &call->to, from);
     if (call->from.stride == 1 && call->to.stride == 1)
-        copy(call, target, source, cohi_block_bytes(call, &call->to, from), past);
+        copy(call, target, source, cohi_block_bytes(call, &call->to, from), form);
     else
         cohi_copy_strided(target, call->to.stride, source, call->from.stride, call->element,
                           call->count);
@@ -296,9 +283,9 @@ coh_status cohi_direct_all_to_all(cohi_call *call)
         return status;
     if (!all_placed(call, COHI_SOURCE))
         return give_up(call);
-    bool past = streams(call, call->source, call->source_bytes, call->target_bytes);
+    cohi_copy_form form = form_for(call, call->source, call->source_bytes, call->target_bytes);
     for (int step = 0; step < call->team->size; step++)
-        pull_slice(call, other(call, step), past);
+        pull_slice(call, other(call, step), form);
     return cohi_count_leave(call);
 }
 

@@ -81,13 +81,13 @@ static coh_status hand(cohi_call *call, int to, const void *here, uint64_t there
  * area, one after the other. 2 ranks, us for 256 KiB and 4 MiB: 32 KiB at a time 40 and 955, 64
  * KiB 24 and 711, 128 KiB 20 and 661, 256 KiB 19 and 573.
  */
-enum { CHUNK_BYTES = 256 << 10 };
 enum { ROOM = sizeof((cohi_staging *)0)->in + sizeof((cohi_staging *)0)->out };
 
 static size_t chunk_most(const cohi_call *call)
 {
     size_t most = ROOM / (size_t)call->team->size / COHI_CACHE_LINE * COHI_CACHE_LINE;
-    return (most < CHUNK_BYTES ? most : CHUNK_BYTES) / call->element;
+    size_t chunk = cohi_call_bytes(call, COHI_ROW_fetch_chunk);
+    return (most < chunk ? most : chunk) / call->element;
 }
 
 /* The chunk as all members have it, in gear->sources. */

@@ -1,40 +1,42 @@
 /*
  * model.h - the constants by which the costs of algorithms are compared.
  *
- * They are facts of a host. `cohort tune` measures and saves them; rank 0's are used by all ranks
- * of a job, so that all choose alike.
+ * They are rows of the profile of a host (memory/profile.h). Members that map each other take those
+ * of their host. Others take rank 0's, and of those nothing that a start has measured by itself:
+ * algorithms that send messages combine in different orders, and the choice among them, and with it
+ * the bits of a result, must not change from one start to the next.
  */
 #ifndef COHI_COLL_MODEL_H
 #define COHI_COLL_MODEL_H
 
-#include <stdbool.h>
+#include "memory/profile.h"
 
-/* X(field, default, unit, what it is) */
-#define COHI_MODEL_TABLE(X)                                                                 \
-    X(line, 100, "ns", "a cache line from one mapped rank to another")                      \
-    X(call, 60, "ns", "what each collective call costs by itself")                          \
-    X(take, 0.2, "ns/byte", "reading what another rank has written since it was last read") \
-    X(copy, 0.035, "ns/byte", "copying between mapped memory, cached")                      \
-    X(stream, 0.12, "ns/byte", "the same out of the memory")                                \
-    X(reduce, 0.045, "ns/byte", "reducing one source in mapped memory, cached")             \
-    X(reduce_stream, 0.15, "ns/byte", "the same out of the memory")                         \
-    X(cache, 1048576, "bytes", "how much is cached")                                        \
-    X(message, 250, "ns", "a short message one way")                                        \
-    X(message_byte, 0.13, "ns/byte", "each further byte of a long message")
-
-/* A constant is above 0 and at most this, so that costs are finite and can be compared. */
-#define COHI_MODEL_MOST 1e12
+/* X(field): the rows of the profile that are constants of the model. */
+#define COHI_MODEL_TABLE(X) \
+    X(line)                 \
+    X(call)                 \
+    X(take)                 \
+    X(copy)                 \
+    X(stream)               \
+    X(reduce)               \
+    X(reduce_stream)        \
+    X(cache)                \
+    X(message)              \
+    X(message_byte)
 
 typedef struct cohi_model {
-#define COHI_MODEL_FIELD(field, otherwise, unit, what) double field;
+#define COHI_MODEL_FIELD(field) double field;
     COHI_MODEL_TABLE(COHI_MODEL_FIELD)
 #undef COHI_MODEL_FIELD
 } cohi_model;
 
-/* Whether a constant could have this value; NaN is none. */
-static inline bool cohi_model_could_be(double value)
+static inline cohi_model cohi_model_of(const cohi_profile *profile)
 {
-    return value > 0 && value <= COHI_MODEL_MOST;
+    return (cohi_model){
+#define COHI_MODEL_TAKE(field) .field = profile->value[COHI_ROW_##field],
+        COHI_MODEL_TABLE(COHI_MODEL_TAKE)
+#undef COHI_MODEL_TAKE
+    };
 }
 
 /* Nanoseconds for copying, or reducing one source of, `bytes` bytes. */

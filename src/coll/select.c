@@ -41,9 +41,10 @@ static bool admitted(const cohi_algorithm *row, const cohi_tuning *tuning)
  */
 enum { CROWDED_LINES = 25 };
 
-cohi_model cohi_select_model(const coh_world *world)
+cohi_model cohi_select_model(const coh_team *team)
 {
-    cohi_model model = cohi_tuning_of(world)->model;
+    const coh_world *world = team->world;
+    cohi_model model = team->mapped ? cohi_model_of(&world->profile) : cohi_tuning_of(world)->model;
     if (world->crowded)
         model.line *= CROWDED_LINES;
     return model;
@@ -55,7 +56,7 @@ cohi_model cohi_select_model(const coh_world *world)
 static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *tuning)
 {
     const cohi_algorithm *best = NULL, *first = NULL, *row;
-    cohi_model model = cohi_select_model(call->team->world);
+    cohi_model model = cohi_select_model(call->team);
     size_t top = (size_t)1 << class_of(call->bytes);
     cohi_call largest = *call;
     largest.bytes = top < call->bytes ? call->bytes : top;

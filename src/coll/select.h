@@ -5,8 +5,8 @@
 #include "coll/gear.h"
 #include "coll/tuning.h"
 
-/* The constants that hold for this world's ranks: where they share cores, meetings take longer. */
-cohi_model cohi_select_model(const coh_world *world);
+/* The constants that hold for this team's members: where they share cores, meetings take longer. */
+cohi_model cohi_select_model(const coh_team *team);
 
 /*
  * Sets call->algorithm and call->forced: the row that was forced by name, else the one of those

@@ -74,8 +74,7 @@ static bool takes(const cohi_call *call)
  * stage. 2 ranks, in shares, ms cached (streamed): 16 MiB 3.9 (3.35), 64 MiB 22 (18). */
 static bool streams(const cohi_call *call)
 {
-    enum { STREAMED_FROM = 4 << 20 };
-    return call->bytes >= STREAMED_FROM;
+    return call->bytes >= cohi_call_bytes(call, COHI_ROW_private_stream_from);
 }
 
 static void reduce_own(cohi_call *call, const struct part *part)
@@ -209,8 +208,9 @@ static coh_status exchange_parts(cohi_call *call)
  */
 static bool fetches(cohi_call *call)
 {
-    enum { FETCHED_FROM = 32 << 10, STAGED_FROM = 12 << 20 };
-    return call->kind == COHI_ALL_REDUCE && call->bytes >= FETCHED_FROM && call->bytes < STAGED_FROM
+    return call->kind == COHI_ALL_REDUCE
+           && call->bytes >= cohi_call_bytes(call, COHI_ROW_private_fetch_from)
+           && call->bytes < cohi_call_bytes(call, COHI_ROW_private_stage_from)
            && cohi_fetch_agreed(call);
 }
 

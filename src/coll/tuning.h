@@ -6,7 +6,7 @@
 #include "core/tuning.h"
 
 typedef struct cohi_tuning {
-    cohi_model model;
+    cohi_model model;            /* for algorithms that send messages */
     uint16_t forced[COHI_KINDS]; /* the number of the row, plus one; 0: as the model says */
     uint16_t deterministic;
 } cohi_tuning;
@@ -15,16 +15,6 @@ static inline const cohi_tuning *cohi_tuning_of(const coh_world *world)
 {
     return (const cohi_tuning *)(const void *)world->tuning;
 }
-
-/* The constants of the file `path`, over the built-in ones. COH_INVALID_ARGUMENT names the line. */
-coh_status cohi_model_load(const char *path, cohi_model *model);
-
-/* The built-in ones. */
-cohi_model cohi_model_default(void);
-
-/* Where cohort tune saves, and worlds look: COHORT_TUNING, or a file in the user's configuration
- * folder; "" when there is none. */
-void cohi_model_path(const char *knob, char *path, size_t room);
 
 /* The kind's name, "all_reduce". */
 const char *cohi_kind_name(cohi_kind kind);

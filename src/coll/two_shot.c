@@ -3,6 +3,7 @@
 #include "coll/place.h"
 #include "coll/staged.h"
 #include "memory/host_copy.h"
+#include "memory/profile.h"
 
 /* Bytes that are reduced between two signs of life: the slowest of kernels, under a sanitizer, need
  * some 100 ns for an element. */
@@ -35,23 +36,23 @@ static void move_pointers(cohi_coll_gear *gear, int sources, int targets, size_t
 
 /*
  * Whether to store past the caches: where all the buffers together no longer fit, or were in none
- * to begin with, a cached store reads the line first. Not in place, where it is there already. On
- * a host with 2 MiB of second-level cache a core, us cached (streamed): two ranks with 512 KiB
- * each 17 (27), with 1 MiB, which just fit, 54 to 80 (53 to 66), with 2 MiB 188 (137); four with 1
- * MiB 86 (71); sixteen with 256 KiB 17 (44), with 1 MiB 253 (187). A reduce_scatter has one
- * target, and a small one: two with 1 MiB 23 (38), with 2 MiB 120 (79).
+ * to begin with, a cached store reads the line first. Not in place, where it is there already. A
+ * reduce_scatter has one target, and a small one. The sizes from which that is so are rows of the
+ * profile; Sapphire Rapids, us cached (streamed): two ranks with 512 KiB each 17 (27), with 1 MiB,
+ * which just fit, 54 to 80 (53 to 66), with 2 MiB 188 (137); sixteen with 256 KiB 17 (44), with 1
+ * MiB 253 (187). Zen 4, two with 1 MiB 22 (75), with 16 MiB 770 (590).
  */
 static bool streams(const cohi_call *call, int targets, size_t range_bytes)
 {
-    enum { STREAMED_FROM = 1 << 20, ONE_TARGET_FROM = 2 << 20 };
     const cohi_coll_gear *gear = cohi_team_gear(call->team);
     int index = call->team->index;
+    cohi_row from = targets == 1 ? COHI_ROW_reduce_one_stream_from : COHI_ROW_reduce_stream_from;
     bool same = false;
     for (int i = 0; i < targets; i++)
         same = same || gear->targets[i] == gear->sources[targets == 1 ? index : i];
     return !same
            && cohi_host_should_stream(gear->sources[index], range_bytes, call->bytes,
-                                      targets == 1 ? ONE_TARGET_FROM : STREAMED_FROM);
+                                      call->team->size, (size_t)cohi_profile_now(from));
 }
 
 void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)

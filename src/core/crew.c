@@ -103,7 +103,7 @@ static void free_crew(cohi_crew *crew)
     free(crew);
 }
 
-static coh_status new_crew(int size, bool driven, cohi_crew **crew)
+static coh_status new_crew(int size, bool driven, const cohi_config *config, cohi_crew **crew)
 {
     cohi_crew *made = calloc(1, sizeof *made);
     coh_world **worlds = calloc((size_t)size, sizeof *worlds);
@@ -112,7 +112,7 @@ static coh_status new_crew(int size, bool driven, cohi_crew **crew)
         free(worlds);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
     }
-    coh_status status = cohi_board_create(size, 0, program_invocation_short_name, &made->board);
+    coh_status status = cohi_init_board(size, config, &made->board);
     if (status != COH_OK) {
         free(made);
         free(worlds);
@@ -193,7 +193,7 @@ coh_status cohi_crew_make(int size, bool driven, bool bound, const coh_options *
                           const cohi_config *config, coh_world **worlds)
 {
     cohi_crew *crew = NULL;
-    coh_status status = new_crew(size, driven, &crew);
+    coh_status status = new_crew(size, driven, config, &crew);
     if (status != COH_OK)
         return status;
     cohi_card *cards = calloc((size_t)size, sizeof *cards);

@@ -14,8 +14,10 @@
 #include "core/verdict.h"
 #include "core/wait.h"
 #include "core/watch.h"
+#include "memory/host_profile.h"
 #include "memory/kernels.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,11 +118,32 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
     return world->engine->lifecycle->open(&args, &world->endpoint);
 }
 
+coh_status cohi_init_board(int size, const cohi_config *config, cohi_board *board)
+{
+    cohi_host_profile host;
+    if (size > 1)
+        cohi_host_profile_obtain(config->profile, &host);
+    else
+        cohi_host_profile_read(config->profile, &host);
+    return cohi_board_create(size, 0, program_invocation_short_name, &host.profile, board);
+}
+
+/* A board that a rank of the job has damaged by then costs speed and nothing else. */
+static void take_profile(coh_world *world)
+{
+    world->profile = world->board->head->profile;
+    if (cohi_profile_mend(&world->profile))
+        cohi_log(COH_LOG_WARN, "rank %d: the profile on the board has values that cannot be",
+                 world->rank);
+    cohi_profile_use(&world->profile);
+}
+
 coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
                           const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
 {
     uint64_t heap = options->heap ? options->heap : config->heap;
     introduce(world, engine, config);
+    take_profile(world);
     write_card(world, cohi_heap_reservation(heap, world->size), card);
     coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
     if (status == COH_OK)
@@ -128,7 +151,7 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
     if (world->fault || config->check)
         atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
     if (status == COH_OK)
-        status = cohi_tuning_load(config, card->tuning);
+        status = cohi_tuning_load(config, &world->profile, card->tuning);
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
     if (status == COH_OK && engine->lifecycle->address)
@@ -389,8 +412,12 @@ static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_b
     if (status != COH_OK)
         return status;
     cohi_card *cards = calloc((size_t)size, sizeof *cards);
-    status = cards ? cohi_group_join(id, rank, size, board, deadline, &made->group)
-                   : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    status =
+        cards ? COH_OK : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    if (status == COH_OK && rank == 0 && !board->head)
+        status = cohi_init_board(size, config, board);
+    if (status == COH_OK)
+        status = cohi_group_join(id, rank, size, board, deadline, &made->group);
     if (status == COH_OK) {
         made->board = cohi_group_board(made->group);
         made->slot = cohi_board_slot(made->board, rank);
@@ -524,8 +551,9 @@ coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const
                            size, size - 1);
     if (status != COH_OK)
         return status;
-    cohi_board none = {.fd = -1};
-    status = join_group(id, rank, size, &none, &options, &config, world);
+    cohi_board board = {.fd = -1};
+    status = join_group(id, rank, size, &board, &options, &config, world);
+    cohi_board_close(&board);
     if (options.fall_back && can_fall_back(status))
         return fall_back(&options, &config, world);
     return status;

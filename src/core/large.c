@@ -20,16 +20,15 @@
  */
 static const struct chunking {
     uint32_t count;
-    uint32_t least;
-    uint32_t most;
+    uint32_t most; /* in units of the profile's message_chunk */
 } chunkings[] = {
-    [COHI_REACH_NONE] = {8, 8 << 10, 128 << 10},
-    [COHI_REACH_COPY] = {8, 8 << 10, 128 << 10},
-    [COHI_REACH_KERNEL] = {2, 8 << 10, 256 << 10},
+    [COHI_REACH_NONE] = {8, 1},
+    [COHI_REACH_COPY] = {8, 1},
+    [COHI_REACH_KERNEL] = {2, 2},
 };
 
-/* From here on chunks are long enough for stores that bypass the caches (memory/host_copy.h). */
-enum { STREAMED_FROM = 8 << 20, CHUNK_STREAMED = 2 << 20, PAGE = 4096 };
+/* A chunk of a message that is long enough to be stored past the caches (memory/host_copy.h). */
+enum { CHUNK_LEAST = 8 << 10, CHUNK_STREAMED = 2 << 20, PAGE = 4096 };
 
 /* Added to the claims of a request that is given up: nobody finds a chunk any more. */
 #define STOP (UINT64_C(1) << 40)
@@ -139,14 +138,15 @@ cohi_offer cohi_large_offer(const cohi_cell *cell)
     return offer;
 }
 
-static uint32_t chunk_for(uint64_t bytes, cohi_reach how)
+static uint32_t chunk_for(const cohi_profile *profile, uint64_t bytes, cohi_reach how)
 {
-    if (bytes >= STREAMED_FROM)
+    if (bytes >= cohi_profile_bytes(profile, COHI_ROW_message_stream_from))
         return CHUNK_STREAMED;
     const struct chunking *cut = &chunkings[how];
+    uint64_t most = cut->most * (uint64_t)cohi_profile_bytes(profile, COHI_ROW_message_chunk);
     uint64_t chunk = (bytes / cut->count + PAGE - 1) / PAGE * PAGE;
-    chunk = chunk < cut->least ? cut->least : chunk;
-    return (uint32_t)(chunk > cut->most ? cut->most : chunk);
+    chunk = chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk;
+    return (uint32_t)(chunk > most ? most : chunk);
 }
 
 static uint64_t chunks_in(uint64_t bytes, uint64_t chunk)
@@ -164,7 +164,7 @@ void cohi_large_accept(cohi_mailbox *box, coh_request *receive, const cohi_envel
     *move = (cohi_move){.ticket = ticket, .number = number};
     move->reach = reach(box, envelope->from, envelope->bytes, offer, &move->there);
     receive->bytes = envelope->bytes;
-    ticket->chunk = chunk_for(envelope->bytes, move->reach);
+    ticket->chunk = chunk_for(&world->profile, envelope->bytes, move->reach);
     ticket->address = (uintptr_t)receive->data;
     ticket->offset = cohi_rma_offset_of(world, receive->data, envelope->bytes);
     ticket->token_at = (uintptr_t)&box->token;
@@ -209,7 +209,9 @@ static int copy_chunk(const coh_world *world, const coh_request *request, int pe
     if (request->move.reach == COHI_REACH_KERNEL)
         return send ? cohi_os_process_write(pid, here, (uintptr_t)there, bytes)
                     : cohi_os_process_read(pid, here, (uintptr_t)there, bytes);
-    cohi_host_copy(send ? there : here, send ? here : there, bytes);
+    const char *from = send ? here : there;
+    cohi_copy_by(cohi_host_copy_form(from, bytes, request->bytes, 2), send ? there : here, from,
+                 bytes);
     return 0;
 }
 

@@ -7,12 +7,14 @@
 
 #include "base/config.h"
 #include "bootstrap/group.h"
+#include "memory/profile.h"
 
 /*
- * Fills `bytes` from the knobs and the tuning file. Core's one call into the layer above it, which
+ * Fills `bytes` from the knobs and the profile of this rank's host. Core's one call into the layer above it, which
  * alone knows the names of algorithms (coll/tuning.c). COH_INVALID_ARGUMENT names the knob, its
  * value and the names there are.
  */
-coh_status cohi_tuning_load(const cohi_config *config, unsigned char bytes[COHI_TUNING_BYTES]);
+coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profile,
+                            unsigned char bytes[COHI_TUNING_BYTES]);
 
 #endif

@@ -83,6 +83,7 @@ struct coh_world {
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
+    cohi_profile profile;                                /* of the host; its ranks have the same */
     _Alignas(8) unsigned char tuning[COHI_TUNING_BYTES]; /* rank 0's; see core/tuning.h */
 
     cohi_board *board;

@@ -1,14 +1,7 @@
 #include "memory/convert.h"
 
 #include "memory/host_copy.h"
-
-/*
- * Bytes of the wider side, f32, from which on stores bypass the caches.
- * Sapphire Rapids, bare loops with the bytes of f32 and 16-bit floats, time of plain stores divided
- * by that of streaming ones: 1 MiB 0.6 to 0.8, 2 MiB 1.2 to 1.5, 4 MiB 1.15 to 1.3, 16 MiB 1.1 to
- * 1.6, 64 MiB 1.3 to 2.4.
- */
-enum { STREAM_BYTES = 2 << 20 };
+#include "memory/profile.h"
 
 static cohi_kernel *find_kernel(const cohi_kernels *kernels, coh_dtype to, coh_dtype from)
 {
@@ -34,7 +27,8 @@ bool cohi_convert_with(const cohi_kernels *kernels, void *target, coh_dtype to, 
         .sources = &source,
         .target_count = 1,
         .source_count = 1,
-        .stream = count * sizeof(float) >= STREAM_BYTES,
+        .stream = (double)count * sizeof(float) >= cohi_profile_now(COHI_ROW_convert_stream_from),
+        .pages = (int)cohi_profile_now(COHI_ROW_convert_pages),
         .count = count,
     };
     convert(&job);

@@ -9,31 +9,37 @@
 #ifndef COHI_MEMORY_HOST_COPY_H
 #define COHI_MEMORY_HOST_COPY_H
 
+#include "memory/copy_forms.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/*
- * Bytes from which on stores bypass the caches: source and target together no longer fit in a
- * second-level cache (2 MiB where this was measured), so that a cached store would first read the
- * line that it overwrites. Sapphire Rapids, private source, shared target, GB/s memmove / streamed:
- * 1 MiB 23 / 22, 1.25 MiB 16 / 20, 2 MiB 13 / 18, 16 MiB 12 / 17, 64 MiB 6 / 16.
- */
-enum { COHI_HOST_STREAM_BYTES = 1280 * 1024 };
+/* Below this libc's memmove is as good as any loop, and choosing among them is not worth the call. */
+enum { COHI_HOST_PLAIN_BYTES = 192 * 1024 };
 
-/* Copies as memmove does, at the speed of the memory: past the caches, but for what is shorter than
- * a few pages. */
+/* Copies as memmove does, by the loop that the profile has for so many bytes. */
 void cohi_host_copy_large(void *target, const void *source, size_t bytes);
 
 /*
- * Whether work that moves `all` bytes, `bytes` of them from `source`, should store past the caches:
- * from `from` bytes on, and less if the source is in none of them, which some of its lines are
- * timed to find out. (The target tells nothing: once stored past the caches it is in none.) Two
- * ranks, 1 MiB in no cache, us cached (streamed): all_reduce 159 (87), all_to_all 167 (90),
- * broadcast 79 (46).
+ * The loop for work in which one rank copies `all` bytes, `bytes` of them from `source`, while
+ * `ranks` ranks of the host, this one included, do the same. Some lines of the source are timed: if
+ * it is in no cache, stores past the caches are right for less. (The target tells nothing: once
+ * stored past the caches it is in none.)
  */
-bool cohi_host_should_stream(const void *source, size_t bytes, size_t all, size_t from);
+cohi_copy_form cohi_host_copy_form(const void *source, size_t bytes, size_t all, int ranks);
+
+/*
+ * Whether results made of such a source should be stored past the caches: from `from` bytes on, or
+ * if the ranks' caches are too small for all of them, or if the source is in none. Two ranks, 1 MiB
+ * in no cache, us cached (streamed), Sapphire Rapids: all_reduce 159 (87).
+ */
+bool cohi_host_should_stream(const void *source, size_t bytes, size_t all, int ranks, size_t from);
+
+/* The time of the lines by which a source in memory is told from one in a cache. Two pages at
+ * least. */
+uint64_t cohi_host_look_ns(const void *memory, size_t bytes);
 
 /* X(width in bits): the words that are copied whole. */
 #define COHI_HOST_WORD_TABLE(X) \
@@ -73,7 +79,7 @@ static inline void cohi_host_copy(void *target, const void *source, size_t bytes
         cohi_host_copy16(target, source);
     else if (bytes == 1)
         cohi_host_copy8(target, source);
-    else if (bytes < COHI_HOST_STREAM_BYTES)
+    else if (bytes < COHI_HOST_PLAIN_BYTES)
         memmove(target, source, bytes);
     else
         cohi_host_copy_large(target, source, bytes);

@@ -27,6 +27,7 @@ typedef struct cohi_kernel_job {
     int source_count;
     int ranks;   /* what a mean is divided by */
     bool stream; /* store past the caches, where the set can and the targets are aligned alike */
+    int pages;   /* of a streamed conversion: pages side by side; 4, else straight on */
     size_t count;
     cohi_kernel_beside *beside; /* or NULL; any or nothing of it is copied */
 } cohi_kernel_job;

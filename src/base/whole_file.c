@@ -1,8 +1,9 @@
-#include "whole_file.h"
+#include "base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,4 +29,20 @@ int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void 
         errno = why;
     }
     return status;
+}
+
+int cohi_whole_file_folders(const char *path)
+{
+    char folder[4096];
+    if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+            return -1;
+        *slash = '/';
+    }
+    return 0;
 }

@@ -1,6 +1,6 @@
 /* whole_file.h - files that are there as a whole or as they were before. */
-#ifndef COHI_WHOLE_FILE_H
-#define COHI_WHOLE_FILE_H
+#ifndef COHI_BASE_WHOLE_FILE_H
+#define COHI_BASE_WHOLE_FILE_H
 
 #include <stdio.h>
 
@@ -9,5 +9,8 @@ typedef int cohi_file_writer(FILE *stream, const void *argument);
 
 /* Writes a file beside `path`, which takes its place when it is whole. -1 with errno. */
 int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void *argument);
+
+/* Makes the folders above `path` that are missing. -1 with errno. */
+int cohi_whole_file_folders(const char *path);
 
 #endif

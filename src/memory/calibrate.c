@@ -1,0 +1,412 @@
+#include "memory/calibrate.h"
+
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "memory/calibrate_line.h"
+#include "memory/copy_forms.h"
+#include "memory/host_copy.h"
+#include "memory/reduce.h"
+
+#include <float.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* Streamed stores and flushes are what there is to choose; other CPUs, and the sanitizers, which do
+ * not see them, keep to what is described. */
+#if defined(__x86_64__) && !defined(COHI_TSAN) && !defined(COHI_ASAN)
+#define MEASURES 1
+#else
+#define MEASURES 0
+#endif
+
+enum { LINE_BYTES = 64, MOST_CANDIDATES = 16 };
+
+/* How far two starts may differ. */
+#define ALLOWANCE 1.15
+
+/* libcohort does without libm. */
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double greater(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- samples ---- */
+
+static int best_of(const cohi_sample *sample)
+{
+    int best = 0;
+    for (int i = 1; i < sample->count; i++)
+        best = sample->cost[i] < sample->cost[best] ? i : best;
+    return best;
+}
+
+double cohi_sample_best(const cohi_sample *sample)
+{
+    return sample->value[best_of(sample)];
+}
+
+bool cohi_sample_confirms(const cohi_sample *sample, double earlier)
+{
+    if (sample->count == 1)
+        return earlier <= sample->value[0] * ALLOWANCE && sample->value[0] <= earlier * ALLOWANCE;
+    for (int i = 0; i < sample->count; i++)
+        if (sample->value[i] == earlier)
+            return sample->cost[i] <= ALLOWANCE;
+    return false;
+}
+
+/* ---- memory ---- */
+
+cohi_calibration cohi_calibration_open(int rounds, bool thorough, uint64_t deadline_ns)
+{
+    return (cohi_calibration){.rounds = rounds, .thorough = thorough, .deadline_ns = deadline_ns};
+}
+
+void cohi_calibration_close(cohi_calibration *calibration)
+{
+    if (calibration->memory)
+        munmap(calibration->memory, calibration->bytes);
+    calibration->memory = NULL;
+    calibration->bytes = 0;
+}
+
+/* At least `bytes`, written to, and not with zeros: Zen 4 streams those at twice the speed of data
+ * (55 GB/s against 28). As floats the bytes are 0.747. */
+static char *need(cohi_calibration *calibration, size_t bytes)
+{
+    if (calibration->bytes >= bytes)
+        return calibration->memory;
+    cohi_calibration_close(calibration);
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    calibration->memory = memset(memory, 0x3f, bytes);
+    calibration->bytes = bytes;
+    return memory;
+}
+
+/* Takes memory out of all caches. */
+static void flush(const char *memory, size_t bytes)
+{
+#if MEASURES
+    for (size_t at = 0; at < bytes; at += LINE_BYTES)
+        __builtin_ia32_clflush(memory + at);
+    __builtin_ia32_mfence();
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
+/* ---- timing ---- */
+
+static long interruptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+/* One piece of work in one of several ways. */
+struct work {
+    void (*run)(const struct work *work, double way);
+    char *source, *target;
+    size_t bytes;
+    bool far; /* both are taken out of the caches before */
+};
+
+/* Nanoseconds of one run; DBL_MAX if somebody else took the core on the way. */
+static double time_once(const struct work *work, double way)
+{
+    if (work->far) {
+        flush(work->source, work->bytes);
+        flush(work->target, work->bytes);
+    } else {
+        work->run(work, way); /* leaves the caches as this way leaves them */
+    }
+    long before = interruptions();
+    uint64_t start = cohi_now_ns();
+    work->run(work, way);
+    double passed = (double)(cohi_now_ns() - start);
+    return interruptions() == before ? passed : DBL_MAX;
+}
+
+/* The least of some rounds, in which the ways take turns. */
+static void time_ways(const cohi_calibration *calibration, const struct work *work,
+                      const double *ways, int count, double *least)
+{
+    for (int i = 0; i < count; i++)
+        least[i] = DBL_MAX;
+    for (int round = 0; round < calibration->rounds; round++)
+        for (int i = 0; i < count; i++)
+            if (cohi_now_ns() < calibration->deadline_ns)
+                least[i] = lesser(least[i], time_once(work, ways[i]));
+}
+
+/* A way without a sample could have been the best: then nothing is known. */
+static bool keep_costs(cohi_sample *sample, const double *ways, const double *times, int count)
+{
+    double best = DBL_MAX, worst = 0;
+    for (int i = 0; i < count; i++) {
+        best = lesser(best, times[i]);
+        worst = greater(worst, times[i]);
+    }
+    sample->count = count;
+    for (int i = 0; i < count; i++) {
+        sample->value[i] = ways[i];
+        sample->cost[i] = times[i] / best;
+    }
+    return worst < DBL_MAX;
+}
+
+/* ---- copies ---- */
+
+static void run_copy(const struct work *work, double form)
+{
+    cohi_copy_by((cohi_copy_form)form, work->target, work->source, work->bytes);
+}
+
+static size_t copied_bytes(cohi_row row)
+{
+    if (row == COHI_ROW_copy_far)
+        return 1 << 19;
+    return row == COHI_ROW_copy_64M ? (size_t)64 << 20
+                                    : (size_t)1 << (COHI_COPY_LEAST_LOG + row - COHI_ROW_copy_256K);
+}
+
+/* Whether a form is left to `cohort tune` where copies are long: the widths hardly differ there,
+ * and two pages side by side were the fastest on no CPU. */
+static bool is_spared(unsigned form)
+{
+    bool wide = cohi_copy_form_streamed() >= COHI_COPY_STREAM_512;
+    bool is_512 = form >= COHI_COPY_STREAM_512 || form == COHI_COPY_PLAIN_512;
+    bool is_256 = !is_512 && form >= COHI_COPY_PLAIN_256;
+    return (wide ? is_256 : is_512) || form == COHI_COPY_STREAM_256_2
+           || form == COHI_COPY_STREAM_512_2;
+}
+
+/* The forms to compare. */
+static int list_forms(const cohi_calibration *calibration, size_t bytes, double *forms)
+{
+    enum { LONG = 8 << 20 };
+    bool spare = bytes >= LONG && !calibration->thorough;
+    int count = 0;
+    for (unsigned form = 0; form < COHI_COPY_FORMS; form++)
+        if (cohi_copy_form_available(form) && !(spare && is_spared(form)))
+            forms[count++] = form;
+    return count;
+}
+
+static bool measure_form(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    size_t bytes = copied_bytes(row);
+    double forms[MOST_CANDIDATES], times[MOST_CANDIDATES];
+    char *memory = need(calibration, 2 * bytes);
+    if (!memory)
+        return false;
+    struct work work = {run_copy, memory, memory + bytes, bytes, row == COHI_ROW_copy_far};
+    int count = list_forms(calibration, bytes, forms);
+    time_ways(calibration, &work, forms, count, times);
+    return keep_costs(sample, forms, times, count);
+}
+
+_Static_assert(MOST_CANDIDATES >= (int)COHI_COPY_FORMS, "all can be compared");
+
+/* ---- reductions and conversions: from which size on to store past the caches ---- */
+
+/* Half of the memory is two sources, half two targets: what one of two ranks works on. */
+static void run_reduce(const struct work *work, double stream)
+{
+    size_t half = work->bytes / 2;
+    const void *sources[] = {work->source, work->source + half};
+    void *targets[] = {work->target, work->target + half};
+    cohi_reduction how = {COH_F32, COH_SUM, 2, stream != 0};
+    cohi_reduce(&how, targets, 2, sources, 2, half / sizeof(float));
+}
+
+static void run_reduce_one(const struct work *work, double stream)
+{
+    size_t half = work->bytes / 2;
+    const void *sources[] = {work->source, work->source + half};
+    void *target = work->target;
+    cohi_reduction how = {COH_F32, COH_SUM, 2, stream != 0};
+    cohi_reduce(&how, &target, 1, sources, 2, half / sizeof(float));
+}
+
+static void run_convert(const struct work *work, double pages)
+{
+    const void *source = work->source;
+    void *target = work->target;
+    cohi_kernel_job job = {.targets = &target,
+                           .sources = &source,
+                           .target_count = 1,
+                           .source_count = 1,
+                           .stream = pages != 0,
+                           .pages = (int)pages,
+                           .count = work->bytes / sizeof(float)};
+    cohi_kernels_now()->from_f32[COH_BF16](&job);
+}
+
+enum { SIZES = 6, LEAST_SIZE = 512 << 10, THRESHOLDS = SIZES + 1 };
+
+static size_t size_at(int index)
+{
+    return (size_t)LEAST_SIZE << index;
+}
+
+/*
+ * The candidates are "from this size on", for each size, and "never within what was tried", which
+ * stands for the next size. A candidate costs what it costs where it is worst.
+ */
+static bool measure_threshold(cohi_calibration *calibration, cohi_sample *sample,
+                              void (*run)(const struct work *work, double way), double streamed)
+{
+    const double ways[] = {0, streamed};
+    double times[SIZES][2];
+    char *memory = need(calibration, 2 * size_at(SIZES - 1));
+    if (!memory)
+        return false;
+    for (int i = 0; i < SIZES; i++) {
+        struct work work = {run, memory, memory + size_at(i), size_at(i), false};
+        time_ways(calibration, &work, ways, 2, times[i]);
+        if (times[i][0] == DBL_MAX || times[i][1] == DBL_MAX)
+            return false;
+    }
+    sample->count = THRESHOLDS;
+    for (int from = 0; from < THRESHOLDS; from++) {
+        sample->value[from] = (double)size_at(from);
+        sample->cost[from] = 1;
+        for (int i = 0; i < SIZES; i++)
+            sample->cost[from] =
+                greater(sample->cost[from], times[i][i >= from] / lesser(times[i][0], times[i][1]));
+    }
+    return true;
+}
+
+static bool measure_pages(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    enum { BYTES = 8 << 20 };
+    const double ways[] = {1, 4};
+    double times[2];
+    (void)row;
+    char *memory = need(calibration, 2 * BYTES);
+    if (!memory)
+        return false;
+    struct work work = {run_convert, memory, memory + BYTES, BYTES, false};
+    time_ways(calibration, &work, ways, 2, times);
+    return keep_costs(sample, ways, times, 2);
+}
+
+/* ---- quantities ---- */
+
+static bool keep_quantity(cohi_row row, cohi_sample *sample, double value)
+{
+    sample->count = 1;
+    sample->value[0] = value;
+    sample->cost[0] = 1;
+    return cohi_row_could_be(row, value);
+}
+
+/* Nanoseconds for a byte in the best of the ways. */
+static bool measure_rate(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    enum { CACHED_BYTES = 256 << 10, FAR_BYTES = 1 << 20 };
+    bool reduces = row == COHI_ROW_reduce || row == COHI_ROW_reduce_stream;
+    bool far = row == COHI_ROW_stream || row == COHI_ROW_reduce_stream;
+    size_t bytes = far ? FAR_BYTES : CACHED_BYTES;
+    const double copies[] = {COHI_COPY_LIBC, cohi_copy_form_streamed()}, reductions[] = {0, 1};
+    double times[2];
+    char *memory = need(calibration, 2 * bytes);
+    if (!memory)
+        return false;
+    struct work work = {reduces ? run_reduce_one : run_copy, memory, memory + bytes, bytes, far};
+    time_ways(calibration, &work, reduces ? reductions : copies, 2, times);
+    double least = lesser(times[0], times[1]);
+    return least < DBL_MAX && keep_quantity(row, sample, least / (double)bytes);
+}
+
+/* A third of the way from the time of lines in the third-level cache to that of lines in memory:
+ * the former varies less. */
+static bool measure_far(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    enum { LOOKS = 9 };
+    const cohi_host_facts *host = cohi_host();
+    size_t bytes =
+        (size_t)(host->level3 / 2 < 4 * host->level2 ? host->level3 / 2 : 4 * host->level2);
+    char *memory = need(calibration, bytes);
+    double near = DBL_MAX, far = DBL_MAX;
+    volatile char sink;
+    if (!memory || bytes < 16 * LINE_BYTES * LINE_BYTES)
+        return false;
+    for (int i = 0; i < LOOKS; i++) {
+        for (size_t at = 0; at < bytes; at += LINE_BYTES)
+            sink = memory[at];
+        near = lesser(near, (double)cohi_host_look_ns(memory, bytes / 16));
+        flush(memory, bytes / 16);
+        far = lesser(far, (double)cohi_host_look_ns(memory, bytes / 16));
+    }
+    (void)sink;
+    return far > near * ALLOWANCE && keep_quantity(row, sample, near + (far - near) / 3);
+}
+
+/* ---- which is measured how ---- */
+
+static bool measure_reduce_from(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    return measure_threshold(calibration, sample,
+                             row == COHI_ROW_reduce_stream_from ? run_reduce : run_reduce_one, 1);
+}
+
+static bool measure_convert_from(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    (void)row;
+    return measure_threshold(calibration, sample, run_convert,
+                             cohi_profile_now(COHI_ROW_convert_pages));
+}
+
+static bool measure_line(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    double line = cohi_calibrate_line(calibration->deadline_ns);
+    return line > 0 && keep_quantity(row, sample, line);
+}
+
+/* Microseconds that one round takes on the slowest of the hosts seen, its memory included. */
+static const struct method {
+    bool (*measure)(cohi_calibration *calibration, cohi_row row, cohi_sample *sample);
+    unsigned cost_us;
+} methods[COHI_ROWS] = {
+    [COHI_ROW_copy_256K] = {measure_form, 1000},
+    [COHI_ROW_copy_512K] = {measure_form, 2000},
+    [COHI_ROW_copy_1M] = {measure_form, 3000},
+    [COHI_ROW_copy_2M] = {measure_form, 6000},
+    [COHI_ROW_copy_4M] = {measure_form, 12000},
+    [COHI_ROW_copy_8M] = {measure_form, 15000},
+    [COHI_ROW_copy_16M] = {measure_form, 25000},
+    [COHI_ROW_copy_64M] = {measure_form, 300000},
+    [COHI_ROW_copy_far] = {measure_form, 8000},
+    [COHI_ROW_far_ns] = {measure_far, 5000},
+    [COHI_ROW_reduce_stream_from] = {measure_reduce_from, 25000},
+    [COHI_ROW_reduce_one_stream_from] = {measure_reduce_from, 20000},
+    [COHI_ROW_convert_stream_from] = {measure_convert_from, 20000},
+    [COHI_ROW_convert_pages] = {measure_pages, 10000},
+    [COHI_ROW_line] = {measure_line, 1000},
+    [COHI_ROW_copy] = {measure_rate, 500},
+    [COHI_ROW_stream] = {measure_rate, 3000},
+    [COHI_ROW_reduce] = {measure_rate, 500},
+    [COHI_ROW_reduce_stream] = {measure_rate, 3000},
+};
+
+uint64_t cohi_calibrate_cost_ns(cohi_row row)
+{
+    return MEASURES ? methods[row].cost_us * COHI_NS_PER_US : 0;
+}
+
+bool cohi_calibrate(cohi_calibration *calibration, cohi_row row, cohi_sample *sample)
+{
+    return MEASURES && methods[row].measure && methods[row].measure(calibration, row, sample);
+}
