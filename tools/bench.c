@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "memory/host_profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -446,6 +447,17 @@ static int refuse_combination(const cohi_bench_options *options)
     return 0;
 }
 
+/* Before the first job, so that none of them is measured with less known of the host than the
+ * next. */
+static void prepare_profile(void)
+{
+    static cohi_host_profile host;
+    const char *knob = getenv("COHORT_PROFILE");
+    cohi_host_profile_prepare(knob ? knob : "", &host);
+    if (*host.warning)
+        fprintf(stderr, "cohort bench: warning: %s\n", host.warning);
+}
+
 int cohi_tool_bench(int argc, char **argv)
 {
     cohi_bench_options options = {.engine = "shm"};
@@ -468,5 +480,6 @@ int cohi_tool_bench(int argc, char **argv)
     if (!options.chosen)
         options.chosen = ~0u;
     cohi_bench_catch_signals();
+    prepare_profile();
     return run_all(&options);
 }

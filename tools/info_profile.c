@@ -70,7 +70,7 @@ static void print_value(const json_t *value, char *text, size_t room)
     if (json_is_string(value))
         snprintf(text, room, "%s", json_string_value(value));
     else
-        snprintf(text, room, "%.7g", json_real_value(value));
+        snprintf(text, room, "%.10g", json_real_value(value));
 }
 
 static void print_when(const json_t *when, char *text, size_t room)

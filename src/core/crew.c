@@ -112,7 +112,7 @@ static coh_status new_crew(int size, bool driven, const cohi_config *config, coh
         free(worlds);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
     }
-    coh_status status = cohi_init_board(size, config, &made->board);
+    coh_status status = cohi_init_board(size, size > 1 && !driven, config, &made->board);
     if (status != COH_OK) {
         free(made);
         free(worlds);

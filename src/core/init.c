@@ -118,10 +118,10 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
     return world->engine->lifecycle->open(&args, &world->endpoint);
 }
 
-coh_status cohi_init_board(int size, const cohi_config *config, cohi_board *board)
+coh_status cohi_init_board(int size, bool measure, const cohi_config *config, cohi_board *board)
 {
     cohi_host_profile host;
-    if (size > 1)
+    if (measure)
         cohi_host_profile_obtain(config->profile, &host);
     else
         cohi_host_profile_read(config->profile, &host);
@@ -415,7 +415,7 @@ static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_b
     status =
         cards ? COH_OK : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
     if (status == COH_OK && rank == 0 && !board->head)
-        status = cohi_init_board(size, config, board);
+        status = cohi_init_board(size, size > 1, config, board);
     if (status == COH_OK)
         status = cohi_group_join(id, rank, size, board, deadline, &made->group);
     if (status == COH_OK) {

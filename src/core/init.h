@@ -5,9 +5,9 @@
 #include "core/world.h"
 
 /* 0. The job's board on this host, with the profile that its ranks will go by: made by the first of
- *    them, where no launcher has. A world of one takes the profile as it is kept, and measures
- *    nothing. */
-coh_status cohi_init_board(int size, const cohi_config *config, cohi_board *board);
+ *    them, where no launcher has. With `measure` the start may spend time on what is not known of
+ *    the host; else the profile is taken as it is kept. */
+coh_status cohi_init_board(int size, bool measure, const cohi_config *config, cohi_board *board);
 
 /* 1. Opens the engine and starts the card that tells the others of this rank. world->board, group
  *    or crew, rank and size are set. */

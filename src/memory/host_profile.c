@@ -374,19 +374,29 @@ static bool may_measure(const char *knob, const cohi_host_profile *host)
     return strcmp(knob, "described") != 0 && !(named && *host->warning) && can_keep(host);
 }
 
-void cohi_host_profile_obtain(const char *knob, cohi_host_profile *host)
+static void obtain(const char *knob, bool complete, cohi_host_profile *host)
 {
     cohi_host_profile_read(knob, host);
     if (*host->warning)
         cohi_log(COH_LOG_WARN, "%s", host->warning);
     static atomic_bool spent; /* once a process, however many worlds it makes */
-    bool found = false;
+    bool fresh = strcmp(knob, "fresh") == 0, found = false;
     if (atomic_exchange(&spent, true))
         return;
-    if (strcmp(knob, "fresh") == 0)
+    if (fresh || (complete && may_measure(knob, host)))
         found = cohi_host_profile_complete(host);
     else if (may_measure(knob, host))
         found = cohi_host_profile_calibrate(host, cohi_now_ns() + COHI_CALIBRATION_NS);
     if (found && cohi_host_profile_save(host) != 0)
         cohi_log(COH_LOG_DEBUG, "the profile %s cannot be saved: %s", host->path, strerror(errno));
+}
+
+void cohi_host_profile_obtain(const char *knob, cohi_host_profile *host)
+{
+    obtain(knob, false, host);
+}
+
+void cohi_host_profile_prepare(const char *knob, cohi_host_profile *host)
+{
+    obtain(knob, true, host);
 }

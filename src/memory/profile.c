@@ -37,7 +37,7 @@ void cohi_row_text(unsigned row, double value, char *text, size_t room)
     if (cohi_row_is_form(row))
         snprintf(text, room, "%s", cohi_copy_form_name((unsigned)value));
     else
-        snprintf(text, room, "%.7g", value);
+        snprintf(text, room, "%.10g", value);
 }
 
 bool cohi_row_parse(unsigned row, const char *text, double *value)

@@ -29,10 +29,10 @@ done
 "$cohort" info >/dev/full 2>"$folder/err" && fail "output that cannot be written is no success"
 
 # Collectives: the algorithms, the model and where it comes from, the choice for each number of ranks.
-unset COHORT_TUNING COHORT_KERNELS COHORT_DETERMINISTIC COHORT_ALL_REDUCE COHORT_BROADCAST
-export XDG_CONFIG_HOME="$folder/nothing"
+unset COHORT_PROFILE COHORT_KERNELS COHORT_DETERMINISTIC COHORT_ALL_REDUCE COHORT_BROADCAST
+export XDG_CACHE_HOME="$folder/nothing"
 run 0 info --collectives -n 1,2,3
-says out "model, built in"
+says out "model, described"
 for count in "1 rank," "2 ranks, engine threads" "3 ranks,"; do says out "$count"; done
 for row in 'all_reduce +one-shot, two-shot, staged +recursive-doubling\*, halving-doubling\*, ring\*, pairwise$' \
     'broadcast +one-shot to [0-9]+ K?i?B, direct$' 'message_byte +0\.[0-9]+ +0\.[0-9]+ +ns/byte'; do
@@ -41,9 +41,9 @@ done
 [ "$(grep -cE '^  scan +' "$folder/out")" = 4 ] || fail "a scan for the algorithms and each number of ranks"
 
 # It is the choice of these settings: a model in which lines are dear, an algorithm by name, no mapping.
-printf 'line 1000000\n' >"$folder/tuning"
-COHORT_TUNING=$folder/tuning COHORT_KERNELS=portable run 0 info --collectives -n 2
-says out "model, from $folder/tuning"
+printf 'cohort any\ncpu any\ncores any\nkernel any\nrow line 1000000 tuned 1 1\nend 1\n' >"$folder/profile"
+COHORT_PROFILE=$folder/profile COHORT_KERNELS=portable run 0 info --collectives -n 2
+says out "model, from $folder/profile"
 grep -qE '^  line +1000000 +100 +ns ' "$folder/out" || fail "the constant of the file"
 grep -qE '^  all_reduce +one-shot to 32 KiB, two-shot$' "$folder/out" || fail "the choice by the file"
 says out "[portable]"
@@ -55,11 +55,9 @@ COHORT_ENGINE=sim COHORT_DETERMINISTIC=1 run 0 info --collectives -n 8
 grep -qE '^  all_reduce +pairwise$' "$folder/out" || fail "the choice in rank order"
 COHORT_ALL_REDUCE=rung run 1 info --collectives
 says err "there are auto, one-shot"
-COHORT_TUNING=$folder/none run 1 info --collectives
-says err "$folder/none"
 run 0 info --collectives --json
 valid
-for word in '"kernels"' '"tuning_file": null' '"rank_order": false' '"to_bytes": 1073741824' '"unit": "ns/byte"'; do
+for word in '"kernels"' '"profile_file": null' '"rank_order": false' '"to_bytes": 1073741824' '"unit": "ns/byte"'; do
     says out "$word"
 done
 run 2 info --collectives -n 2,none

@@ -9,14 +9,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static coh_status create(int size, pid_t launcher, const char *program, cohi_board *board)
+{
+    cohi_profile profile = cohi_profile_describe(cohi_host());
+    return cohi_board_create(size, launcher, program, &profile, board);
+}
+
 static void made_and_opened(void **state)
 {
     cohi_board made, seen;
     (void)state;
-    assert_int_equal(cohi_board_create(5, 123, "program", &made), COH_OK);
+    assert_int_equal(create(5, 123, "program", &made), COH_OK);
     assert_int_equal(made.head->size, 5);
     assert_int_equal(made.head->launcher, 123);
     assert_string_equal(made.head->program, "program");
+    cohi_profile described = cohi_profile_describe(cohi_host());
+    assert_memory_equal(&made.head->profile, &described, sizeof described);
     atomic_store(&cohi_board_slot(&made, 4)->phase, COHI_PHASE_RUNNING);
     assert_int_equal(cohi_board_open(dup(made.fd), &seen), COH_OK);
     assert_ptr_not_equal(seen.head, made.head);
@@ -54,7 +62,7 @@ static void sealed_against_other_sizes(void **state)
 {
     cohi_board made;
     (void)state;
-    assert_int_equal(cohi_board_create(2, 0, "p", &made), COH_OK);
+    assert_int_equal(create(2, 0, "p", &made), COH_OK);
     assert_int_not_equal(ftruncate(made.fd, 1), 0);
     assert_int_not_equal(ftruncate(made.fd, 1 << 30), 0);
     assert_true(fcntl(made.fd, F_GETFD) & FD_CLOEXEC);
@@ -66,7 +74,7 @@ static void looking_only(void **state)
 {
     cohi_board made, seen;
     (void)state;
-    assert_int_equal(cohi_board_create(3, 0, "p", &made), COH_OK);
+    assert_int_equal(create(3, 0, "p", &made), COH_OK);
     assert_int_equal(cohi_board_view(dup(made.fd), &seen), COH_OK);
     assert_int_equal(seen.head->size, 3);
     cohi_board_close(&seen);
@@ -111,7 +119,7 @@ static void boards_that_lie(void **state)
 {
     cohi_board made;
     (void)state;
-    assert_int_equal(cohi_board_create(4, 0, "p", &made), COH_OK);
+    assert_int_equal(create(4, 0, "p", &made), COH_OK);
     int cut = copy_of(&made, made.bytes - 64);
     cohi_board seen;
     assert_int_not_equal(cohi_board_open(cut, &seen), COH_OK);
@@ -141,7 +149,7 @@ static void descriptions(void **state)
     cohi_board made;
     char text[128], tiny[4];
     (void)state;
-    assert_int_equal(cohi_board_create(1, 0, "p", &made), COH_OK);
+    assert_int_equal(create(1, 0, "p", &made), COH_OK);
     cohi_slot *slot = cohi_board_slot(&made, 0);
     assert_string_equal(describe(slot, text), "starting");
     atomic_store(&slot->pid, getpid());
@@ -168,7 +176,7 @@ static void ends(void **state)
     cohi_board made;
     char text[128];
     (void)state;
-    assert_int_equal(cohi_board_create(1, 0, "p", &made), COH_OK);
+    assert_int_equal(create(1, 0, "p", &made), COH_OK);
     cohi_slot *slot = cohi_board_slot(&made, 0);
     atomic_store(&slot->phase, COHI_PHASE_RUNNING);
     atomic_store(&slot->end, COHI_ENDED | SIGKILL);
@@ -192,7 +200,7 @@ static void processes_that_do_not_run(void **state)
     char text[128];
     int status;
     (void)state;
-    assert_int_equal(cohi_board_create(1, 0, "p", &made), COH_OK);
+    assert_int_equal(create(1, 0, "p", &made), COH_OK);
     cohi_slot *slot = cohi_board_slot(&made, 0);
     pid_t child = fork();
     if (child == 0) {

@@ -652,11 +652,8 @@ static void over_a_channel(void **state)
 static void costs_grow(void **state)
 {
     (void)state;
-    const cohi_model model = {
-#define DEFAULT(field, otherwise, unit, what) .field = otherwise,
-        COHI_MODEL_TABLE(DEFAULT)
-#undef DEFAULT
-    };
+    const cohi_profile described = cohi_profile_describe(cohi_host());
+    const cohi_model model = cohi_model_of(&described);
     for (const cohi_algorithm *row = cohi_message_algorithms; row->name; row++)
         for (int ranks = 2; ranks < 64; ranks++) {
             double few = row->cost(&model, ranks, 8), many = row->cost(&model, ranks, 8 << 20);

@@ -17,7 +17,7 @@
 enum {
     GUARD = 64,
     SHIFTS = 9, /* misalignments tried: 0 to 8 */
-    LARGEST = COHI_HOST_STREAM_BYTES + 5 * 16384 + 100,
+    LARGEST = COHI_HOST_PLAIN_BYTES + 5 * 16384 + 100,
     ROOM = LARGEST + 3 * GUARD,
 };
 
@@ -40,10 +40,10 @@ static const size_t lengths[] = {
     4095,
     4096,
     4097,
-    COHI_HOST_STREAM_BYTES - 1,
-    COHI_HOST_STREAM_BYTES,
-    COHI_HOST_STREAM_BYTES + 1,
-    COHI_HOST_STREAM_BYTES + 16384 + 63,
+    COHI_HOST_PLAIN_BYTES - 1,
+    COHI_HOST_PLAIN_BYTES,
+    COHI_HOST_PLAIN_BYTES + 1,
+    COHI_HOST_PLAIN_BYTES + 16384 + 63,
     LARGEST,
 };
 
@@ -117,6 +117,45 @@ static void large_copies_may_be_short(void **state)
     for (size_t bytes = 0; bytes < 40000; bytes += bytes < 300 ? 1 : 4099)
         for (size_t to = 0; to < GUARD; to += 4)
             check_copy(b, cohi_host_copy_large, bytes, to, to % SHIFTS);
+}
+
+static cohi_copy_form form_in_test;
+
+static void copy_by_form(void *target, const void *source, size_t bytes)
+{
+    cohi_copy_by(form_in_test, target, source, bytes);
+}
+
+static void check_form_overlap(struct buffers *b, cohi_copy_form form)
+{
+    static const size_t distances[] = {1, 64, 4096, 100000};
+    for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
+        size_t bytes = LARGEST - distances[i];
+        memcpy(b->target, b->source, LARGEST);
+        memcpy(b->expected, b->source, LARGEST);
+        memmove(b->expected + distances[i], b->expected, bytes);
+        cohi_copy_by(form, b->target + distances[i], b->target, bytes);
+        assert_memory_equal(b->target, b->expected, LARGEST);
+    }
+}
+
+/* Each loop that this CPU has, whatever the profile would choose. */
+static void every_form_copies(void **state)
+{
+    struct buffers *b = *state;
+    for (unsigned form = 0; form < COHI_COPY_FORMS; form++) {
+        if (!cohi_copy_form_available(form))
+            continue;
+        for (size_t i = 0; i < LENGTHS; i++)
+            for (size_t to = 0; to < GUARD; to += 9) {
+                form_in_test = (cohi_copy_form)form;
+                check_copy(b, copy_by_form, lengths[i], to, (to * 7) % SHIFTS);
+            }
+        check_form_overlap(b, (cohi_copy_form)form);
+    }
+    assert_true(cohi_copy_form_available(COHI_COPY_LIBC));
+    assert_false(cohi_copy_form_available(COHI_COPY_FORMS));
+    assert_null(cohi_copy_form_name(COHI_COPY_FORMS));
 }
 
 static void check_overlap(struct buffers *b, size_t bytes, size_t to, size_t from)
@@ -237,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_every_length_and_alignment),
         cmocka_unit_test(large_copies_may_be_short),
+        cmocka_unit_test(every_form_copies),
         cmocka_unit_test(overlapping_ranges_move),
         cmocka_unit_test(words_are_stored_whole),
         cmocka_unit_test(data_is_seen_before_the_flag),
