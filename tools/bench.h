@@ -43,7 +43,7 @@
 
 enum {
     COHI_BENCH_SIZES = 32,
-    COHI_BENCH_CONTENDERS = 12,
+    COHI_BENCH_CONTENDERS = 20, /* Cohort and 16 loops of a long all_gather, some to spare */
     COHI_BENCH_RANKS = 1024,
     COHI_BENCH_THREADS = 16,
     COHI_BENCH_TURNS = 1000,

@@ -367,8 +367,8 @@ static void add_staged(struct context *c, cohi_bench_plan *plan)
         add_loop(c, plan, (struct loop){COHI_LIMIT_STAGED, (cohi_limit_wait)wait, kernel_at(c, 0)});
 }
 
-/* Of copies the cached vector loops are left out, which are what memcpy is; of others the plain one
- * where there are better. */
+/* Of copies the cached vector loops are left out, which are what memcpy is, but not rep movsb, which
+ * some CPUs copy a few megabytes fastest with; of others the plain one where there are better. */
 static int is_worth_it(const struct context *c, const cohi_limit_kernel *kernel, size_t index)
 {
     if (index == 0)
@@ -377,7 +377,7 @@ static int is_worth_it(const struct context *c, const cohi_limit_kernel *kernel,
         c->call.source_bytes > c->call.target_bytes ? c->call.source_bytes : c->call.target_bytes;
     if (longer < STREAM_FROM || strcmp(kernel_name(kernel), "plain") == 0)
         return 0;
-    return kernel->reduce || streams(kernel);
+    return kernel->reduce || streams(kernel) || strcmp(kernel->copy->name, "rep movsb") == 0;
 }
 
 static void add_loops(struct context *c, cohi_bench_plan *plan)
