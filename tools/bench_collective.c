@@ -335,7 +335,7 @@ static const char *kernel_name(const cohi_limit_kernel *kernel)
 static void add_loop(struct context *c, cohi_bench_plan *plan, struct loop loop)
 {
     static const char *const shapes[] = {"own", "shared", "staged"};
-    static const char *const waits[] = {"", ", pause", ", late", ""};
+    static const char *const waits[] = {"", ", pause", ", late", ", yield"};
     size_t at = plan->count;
     if (at >= COHI_BENCH_CONTENDERS - 1 || !cohi_limit_has_shape(c->limit, &c->party, loop.shape))
         return;
@@ -363,7 +363,9 @@ static cohi_limit_kernel kernel_at(const struct context *c, size_t index)
  * the cores are. */
 static void add_staged(struct context *c, cohi_bench_plan *plan)
 {
-    int most = c->self->crowded ? COHI_LIMIT_SPIN : COHI_LIMIT_LATE;
+    int most = c->self->crowded  ? COHI_LIMIT_SPIN
+               : c->self->loaded ? COHI_LIMIT_YIELD
+                                 : COHI_LIMIT_LATE;
     for (int wait = COHI_LIMIT_SPIN; wait <= most; wait++)
         add_loop(c, plan, (struct loop){COHI_LIMIT_STAGED, (cohi_limit_wait)wait, kernel_at(c, 0)});
 }
@@ -412,8 +414,11 @@ static void add_f32(struct context *c, cohi_bench_plan *plan)
 
 static coh_status measure(struct context *c, uint64_t bytes, cohi_bench_result *result)
 {
-    cohi_bench_plan plan = {
-        .rounds = rounds_of(c, bytes), .repeats = repeats_of(c, bytes), .context = c};
+    cohi_bench_plan plan = {.rounds = rounds_of(c, bytes),
+                            .repeats = repeats_of(c, bytes),
+                            .most = c->apart ? COHI_BENCH_APART : 0,
+                            .self = c->self,
+                            .context = c};
     cohi_bench_add(&plan, c->collective->name, &c->call, run_cohort);
     add_loops(c, &plan);
     coh_status status = check(c, &plan);
