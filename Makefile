@@ -8,7 +8,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples bench -name '*.[ch]' -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak bench dev clang asan ubsan sanitize tsan fuzz format format-check install clean help
+.PHONY: build demo test soak bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -30,6 +30,9 @@ soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--en
 bench: build ## collectives beside the machine's limit and the MPI libraries that are installed; build/report.html
 	build/bin/cohort bench collectives -n 2,4,8 --against installed --rounds 3 --html build/report.html
 	@echo "bench: the page is build/report.html. Everything else: build/bin/cohort bench"
+
+bench-check: build ## everything once, a minute; fails with the rows that are below half of the limit, or slower than an MPI
+	build/bin/cohort bench --check
 
 dev: ## a debug build with assertions, into build-dev/
 	@scripts/need-packages build

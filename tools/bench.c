@@ -1,21 +1,19 @@
 /* bench.c - `cohort bench`: Cohort's calls beside the limits of this machine. */
 #include "bench.h"
 
+#include "bench_check.h"
+#include "bench_load.h"
 #include "bench_pipeline.h"
 #include "command.h"
 #include "flags.h"
 
 #include "base/config.h"
 #include "base/error.h"
-#include "base/os.h"
 #include "memory/host_profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Ranks for each core where there are to be more ranks than cores. */
-enum { CROWD = 4 };
 
 /* Of lists that have room for a few. */
 static int refuse_many(const char *flag, const char *text, int most)
@@ -130,6 +128,12 @@ static int take_runs(void *target, const char *flag, const char *value)
     return cohi_parse_count(flag, value, 1, COHI_BENCH_TURNS, &options->runs) == COH_OK ? 0 : -1;
 }
 
+static int take_load(void *target, const char *flag, const char *value)
+{
+    cohi_bench_options *options = target;
+    return cohi_parse_count(flag, value, 0, COHI_BENCH_LOAD, &options->load) == COH_OK ? 0 : -1;
+}
+
 static int take_html(void *target, const char *flag, const char *value)
 {
     (void)flag;
@@ -153,6 +157,8 @@ TAKE_SWITCH(private)
 TAKE_SWITCH(warm)
 TAKE_SWITCH(cold)
 TAKE_SWITCH(in_place)
+TAKE_SWITCH(load_pinned)
+TAKE_SWITCH(check)
 
 static int take_peer(cohi_bench_options *options, const char *flag, const char *text)
 {
@@ -163,6 +169,8 @@ static int take_peer(cohi_bench_options *options, const char *flag, const char *
         options->against |= cohi_bench_peers_installed();
         return 0;
     }
+    if (strcmp(text, "none") == 0)
+        return 0;
     for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++) {
         if (strcmp(name, text) == 0) {
             options->against |= 1u << i;
@@ -172,8 +180,8 @@ static int take_peer(cohi_bench_options *options, const char *flag, const char *
             used +=
                 (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", name);
     }
-    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no peer '%s'; there are %s, installed", flag,
-              text, known);
+    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no peer '%s'; there are %s, installed, none",
+              flag, text, known);
     return -1;
 }
 
@@ -237,7 +245,15 @@ static const cohi_flag_row flags[] = {
     {"runs", 0, "COUNT", "do everything so often, and show the worst beside the median (1)",
      take_runs},
     {"against", 0, "LIST",
-     "openmpi, oshmem, mpich, in turns with Cohort; installed: those that are", take_against},
+     "openmpi, oshmem, mpich, in turns with Cohort; installed: those that are; none", take_against},
+    {"check", 0, NULL,
+     "a short set of all, a minute; fails with the rows that are below a floor or slower than a "
+     "peer",
+     take_check},
+    {"load", 0, "COUNT", "so many busy processes beside all that is measured, 0 to 64 (0)",
+     take_load},
+    {"load-pinned", 0, NULL, "each of them on one core, in turn over those that may be used",
+     take_load_pinned},
     {"json", 0, NULL, "print one JSON object", take_json},
     {"csv", 0, NULL, "print comma-separated values", take_csv},
     {"html", 0, "FILE", "write a page with charts as well", take_html},
@@ -298,25 +314,13 @@ static int parse(int argc, char **argv, cohi_bench_options *options, int *status
     return 0;
 }
 
-/* The chosen that `ranks` are enough for, of those that crowd if they must; 0: none. */
-static unsigned runnable(const cohi_bench_options *options, int must_crowd)
-{
-    unsigned mask = 0;
-    const cohi_bench_case *row;
-    for (size_t i = 0; (row = cohi_bench_case_at(i)); i++) {
-        if (options->ranks >= (uint64_t)row->least_ranks && (row->crowded || !must_crowd))
-            mask |= 1u << i;
-    }
-    return mask & options->chosen;
-}
-
 /* A benchmark that was asked for by name and cannot run with that few ranks. */
 static int refuse_few_ranks(cohi_bench_options options)
 {
     const cohi_bench_case *row;
     for (size_t at = 0; at < options.rank_count; at++) {
         options.ranks = options.rank_list[at];
-        unsigned missing = options.chosen & ~runnable(&options, 0);
+        unsigned missing = options.chosen & ~cohi_bench_runnable(&options, 0);
         for (size_t i = 0; missing && (row = cohi_bench_case_at(i)); i++) {
             if (missing >> i & 1)
                 return cohi_flags_refuse(&usage, "--ranks: %s needs at least %d ranks, not %d",
@@ -326,97 +330,46 @@ static int refuse_few_ranks(cohi_bench_options options)
     return 0;
 }
 
-/* ---- jobs ---- */
+/* ---- the whole ---- */
 
-/* The options of one job; nothing chosen when there is nothing for so many ranks. */
-static cohi_bench_options options_of_job(const cohi_bench_options *options, uint64_t ranks,
-                                         int must_crowd)
+static int print(const cohi_bench_options *options, json_t *report)
 {
-    cohi_bench_options job = *options;
-    job.ranks = ranks;
-    job.crowded = ranks > (uint64_t)cohi_os_core_count();
-    job.chosen = runnable(&job, must_crowd);
-    return job;
+    if (!options->check)
+        return cohi_bench_report(options, report);
+    if (cohi_bench_check_verdict(report) != 0)
+        return -1;
+    return options->json ? cohi_bench_report(options, report) : cohi_bench_check_print(report);
 }
 
-enum { MOST_JOBS = COHI_BENCH_LISTED };
-
-/* Without -n: two ranks, and without peers some benchmarks with more than there are cores too. */
-static size_t plan_jobs(const cohi_bench_options *options, cohi_bench_options jobs[MOST_JOBS])
+/* Whether nothing was checked, or all that was holds. */
+static int holds(const json_t *report)
 {
-    size_t count = 0;
-    for (; count < options->rank_count; count++)
-        jobs[count] = options_of_job(options, options->rank_list[count], 0);
-    if (count > 0)
-        return count;
-    jobs[count++] = options_of_job(options, 2, 0);
-    uint64_t crowd = (uint64_t)cohi_os_core_count() * CROWD;
-    if (!options->against)
-        jobs[count++] =
-            options_of_job(options, crowd < COHI_BENCH_RANKS ? crowd : COHI_BENCH_RANKS, 1);
-    return count;
-}
-
-static double weight_of(const cohi_bench_options *job)
-{
-    if (job->against)
-        return cohi_bench_against_weight(job);
-    cohi_bench_points points = cohi_bench_points_of(job);
-    double weight = 0;
-    for (size_t i = 0; i < points.count; i++)
-        weight += cohi_bench_weight(&points.at[i]);
-    free(points.at);
-    return weight;
-}
-
-static int run_jobs(const cohi_bench_options *jobs, size_t count, const cohi_bench_findings *found)
-{
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        if (!jobs[i].chosen)
-            continue;
-        status = jobs[i].against ? cohi_bench_against(&jobs[i], found)
-                                 : cohi_bench_job(&jobs[i], found->results, found->probes);
-    }
-    return status;
-}
-
-/* All jobs, as often as there are to be runs. */
-static int run_runs(const cohi_bench_options *options, const cohi_bench_findings *found)
-{
-    cohi_bench_options jobs[MOST_JOBS];
-    size_t count = plan_jobs(options, jobs);
-    uint64_t runs = options->runs ? options->runs : 1;
-    double weight = 0;
-    int status = 0;
-    for (size_t i = 0; i < count; i++)
-        weight += weight_of(&jobs[i]);
-    cohi_bench_progress_begin(weight * (double)runs);
-    json_t *all = json_array();
-    for (uint64_t run = 0; run < runs && status == 0; run++) {
-        cohi_bench_findings once = {json_array(), run == 0 ? found->peers : json_array(),
-                                    found->probes};
-        status = run_jobs(jobs, count, &once);
-        json_array_append_new(all, once.results);
-        if (run > 0)
-            json_decref(once.peers);
-    }
-    cohi_bench_progress_end();
-    if (status == 0)
-        cohi_bench_merge_runs(all, found->results);
-    json_decref(all);
-    return status;
+    const json_t *verdict = json_object_get(report, "check");
+    return !verdict || json_is_true(json_object_get(verdict, "passed"));
 }
 
 static int report(const cohi_bench_options *options, const cohi_bench_findings *found)
 {
     json_t *json = cohi_bench_report_json(options, found);
-    int status = json ? cohi_bench_report(options, json) : -1;
+    int status = json ? print(options, json) : -1;
+    if (status != 0)
+        fprintf(stderr, "cohort bench: the report could not be written\n");
+    status = status == 0 && holds(json) ? 0 : EXIT_FAILURE;
     json_decref(json);
-    if (status == 0)
-        return 0;
-    fprintf(stderr, "cohort bench: the report could not be written\n");
-    return EXIT_FAILURE;
+    return status;
+}
+
+/* Under the load that was asked for, which is gone when this returns. */
+static int measure(const cohi_bench_options *options, const cohi_bench_findings *found)
+{
+    cohi_bench_load load;
+    if (cohi_bench_load_start(&load, options->load, options->load_pinned) != 0)
+        return EXIT_FAILURE;
+    int status =
+        options->check ? cohi_bench_check(options, found) : cohi_bench_runs(options, found);
+    if (cohi_bench_load_stop(&load) != 0 && status == 0)
+        status = EXIT_FAILURE;
+    return status;
 }
 
 static int run_all(const cohi_bench_options *options)
@@ -424,13 +377,27 @@ static int run_all(const cohi_bench_options *options)
     cohi_bench_findings found = {json_array(), json_array(), json_array()};
     int status = EXIT_FAILURE;
     if (found.results && found.peers && found.probes)
-        status = run_runs(options, &found);
+        status = measure(options, &found);
     if (status == 0)
         status = report(options, &found);
     json_decref(found.results);
     json_decref(found.peers);
     json_decref(found.probes);
     return status;
+}
+
+/* What makes no sense with --check: its set is short already, its verdict no table of figures, and
+ * what fails is measured again. */
+static int refuse_with_check(const cohi_bench_options *options)
+{
+    const char *with = options->csv     ? "--csv"
+                       : options->html  ? "--html"
+                       : options->quick ? "--quick"
+                       : options->runs  ? "--runs"
+                                        : NULL;
+    if (!options->check || !with)
+        return 0;
+    return cohi_flags_refuse(&usage, "--check and %s: give one of them", with);
 }
 
 /* What cannot be is refused before anything runs. 0, or what to exit with. */
@@ -444,7 +411,22 @@ static int refuse_combination(const cohi_bench_options *options)
                                  (int)options->rounds, COHI_BENCH_TURNS);
     if (options->json && options->csv)
         return cohi_flags_refuse(&usage, "--json and --csv: give one of them");
-    return 0;
+    if (options->load_pinned && !options->load)
+        return cohi_flags_refuse(&usage, "--load-pinned: there is no --load to pin");
+    return refuse_with_check(options);
+}
+
+/* What is measured where the options do not say: a check is of all, beside whom there is. */
+static void choose_the_rest(cohi_bench_options *options)
+{
+    if (options->check && !options->against_text) {
+        options->against_text = "installed";
+        options->against = cohi_bench_peers_installed();
+    }
+    if (!options->chosen && options->against && !options->check)
+        options->chosen = cohi_bench_peer_cases(options->against) & ~cohi_bench_collective_cases();
+    if (!options->chosen)
+        options->chosen = ~0u;
 }
 
 /* Before the first job, so that none of them is measured with less known of the host than the
@@ -475,10 +457,7 @@ int cohi_tool_bench(int argc, char **argv)
     }
     if ((status = refuse_combination(&options)) != 0)
         return status;
-    if (!options.chosen && options.against)
-        options.chosen = cohi_bench_peer_cases(options.against) & ~cohi_bench_collective_cases();
-    if (!options.chosen)
-        options.chosen = ~0u;
+    choose_the_rest(&options);
     cohi_bench_catch_signals();
     prepare_profile();
     return run_all(&options);

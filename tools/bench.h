@@ -2,7 +2,9 @@
  * bench.h - the parts of `cohort bench`.
  *
  *   bench.c          the command line
+ *   bench_plan.c     the jobs and runs that the options ask for
  *   bench_points.c   what is measured: benchmarks, sizes and variants, as a list
+ *   bench_load.c     busy processes beside all of it (bench_load.h)
  *   bench_child.c    runs a program, reads its lines, and ends it when a signal says so
  *   bench_job.c      starts the ranks and reads what they found
  *   bench_worker.c   is the ranks
@@ -20,6 +22,7 @@
  *   bench_peers.c    builds and runs the programs of bench/peers/
  *   bench_against.c  Cohort and its peers in turns
  *   bench_runs.c     several runs: the worst beside the median
+ *   bench_check.c    a short set of all, held to floors (bench_check.h)
  *   bench_progress.c a bar on a terminal
  *   bench_report.c   results as JSON and as tables
  *   bench_csv.c      and as comma-separated values
@@ -47,7 +50,7 @@ enum { COHI_BENCH_BYTE = 0x3c };
 
 enum {
     COHI_BENCH_SIZES = 32,
-    COHI_BENCH_CONTENDERS = 12,
+    COHI_BENCH_CONTENDERS = 20, /* Cohort and 16 loops of a long all_gather, some to spare */
     COHI_BENCH_RANKS = 1024,
     COHI_BENCH_THREADS = 16,
     COHI_BENCH_TURNS = 1000,
@@ -88,9 +91,13 @@ typedef struct cohi_bench_options {
     int crowded; /* more ranks than cores; the ranks cannot tell once they are bound to one each */
     unsigned against; /* one bit for each peer, by index */
     const char *against_text;
+    uint64_t load; /* busy processes beside; rounds are longer then */
+    int load_pinned;
+    int check; /* a set of sizes of its own, two ranks, and floors */
 } cohi_bench_options;
 
 typedef struct cohi_bench_case cohi_bench_case;
+typedef struct cohi_bench_rank cohi_bench_rank;
 
 /* ---- what is measured (bench_points.c) ---- */
 
@@ -151,7 +158,9 @@ typedef struct cohi_bench_plan {
     cohi_bench_contender contenders[COHI_BENCH_CONTENDERS];
     size_t count;
     uint64_t rounds;
-    uint64_t repeats; /* of each contender in a round */
+    uint64_t repeats; /* of each contender in a round, on cores that nobody else wants */
+    uint64_t most;    /* repeats that there is room for; 0: any number */
+    cohi_bench_rank *self;
     void *context;
 } cohi_bench_plan;
 
@@ -165,7 +174,11 @@ void cohi_bench_add_aside(cohi_bench_plan *plan, const char *name, const void *f
 /* So many repeats of the first contender that a round takes about `nanoseconds`; 0: it failed. */
 uint64_t cohi_bench_repeats(const cohi_bench_plan *plan, double nanoseconds);
 
-/* Runs the rounds and fills count, best and figures. */
+/*
+ * Runs the rounds and fills count, best and figures. Beside busy processes each contender runs as
+ * often as makes a round long enough to hold many time slices of the kernel's: rank 0 decides, and
+ * all ranks that take part in the plan, which must include it, go by that.
+ */
 coh_status cohi_bench_measure(const cohi_bench_plan *plan, cohi_bench_result *result);
 
 /* Sorts the samples (at least one) and fills median, low and high. */
@@ -185,6 +198,7 @@ typedef struct cohi_bench_board {
     cohi_limit_line delivered;  /* and of deliveries */
     cohi_limit_line turn;       /* and of raw turns; a peer writes it */
     cohi_limit_line word;       /* for atomics */
+    cohi_limit_line enough;     /* rank 0's: whether so many repeats make a round */
     struct {
         _Alignas(64) uint64_t signal;
         uint64_t data;
@@ -201,18 +215,23 @@ typedef struct cohi_bench_board {
 } cohi_bench_board;
 
 /* One rank of the job that measures. */
-typedef struct cohi_bench_rank {
+struct cohi_bench_rank {
     coh_world *world;
     int rank;
     int size;
     int crowded;
+    int loaded; /* there are busy processes beside */
     uint64_t rounds;
     cohi_bench_variant variant;            /* of a collective */
     char names[COHI_BENCH_CONTENDERS][48]; /* of its loops, until the result is told */
     char *shared;  /* symmetric, room for the largest size times the most that a row wants */
     char *private; /* of this rank alone, as large */
     cohi_bench_board *board;
-} cohi_bench_rank;
+};
+
+/* Whether loops that give up their core between looks, or those that do not, are tried: both where
+ * busy processes want the cores now and then. */
+int cohi_bench_tries(const cohi_bench_rank *self, int yields);
 
 /* The peer's board as it is mapped here, and the lines in which the two take turns. */
 coh_status cohi_bench_pair(cohi_bench_rank *self, int peer, cohi_bench_board **theirs,
@@ -400,8 +419,30 @@ typedef struct cohi_bench_findings {
  * exit status. */
 int cohi_bench_against(const cohi_bench_options *options, const cohi_bench_findings *found);
 
+/* The same for all that the options choose at once: a turn is all of it, so it must be of one
+ * program of each peer. */
+int cohi_bench_turns(cohi_bench_peers *peers, const cohi_bench_options *options,
+                     const cohi_bench_findings *found);
+
+/* Adds what the peers were run with. */
+void cohi_bench_tell_peers(const cohi_bench_peers *peers, const cohi_bench_options *options,
+                           const cohi_bench_findings *found);
+
 /* The weight of all that it does, for a bar. */
 double cohi_bench_against_weight(const cohi_bench_options *options);
+
+/* ---- jobs (bench_plan.c) ---- */
+
+/* The chosen that options->ranks are enough for, of those that crowd if they must; 0: none. */
+unsigned cohi_bench_runnable(const cohi_bench_options *options, int must_crowd);
+
+/* The options of each job, of which one may choose nothing: two ranks, where the options name none,
+ * and unless there are peers or floors, for some benchmarks more than there are cores. */
+size_t cohi_bench_plan_jobs(const cohi_bench_options *options,
+                            cohi_bench_options jobs[COHI_BENCH_LISTED]);
+
+/* All jobs, as often as there are to be runs. The exit status. */
+int cohi_bench_runs(const cohi_bench_options *options, const cohi_bench_findings *found);
 
 /* ---- several runs (bench_runs.c) ---- */
 
@@ -440,6 +481,12 @@ int cohi_bench_report_csv(const json_t *report, FILE *stream);
 int cohi_bench_report_html(const json_t *report, const char *path);
 
 extern const cohi_bench_source cohi_bench_page[];
+
+/* What a report begins with for people: the peers, the busy processes, how quiet it was. */
+void cohi_bench_print_head(const json_t *report);
+
+/* "9.21 ns", "14.0 us", "1.31 ms". */
+void cohi_bench_time_text(double nanoseconds, char *text, size_t room);
 
 /* "64 KiB", "1.5 MiB". */
 void cohi_bench_size_text(uint64_t bytes, char *text, size_t room);

@@ -171,7 +171,8 @@ static size_t turns_of(const cohi_bench_options *options)
 {
     if (options->rounds)
         return options->rounds;
-    return options->quick || options->crowded ? QUICK_TURNS : TURNS;
+    int few = options->quick || options->crowded || options->load || options->check;
+    return few ? QUICK_TURNS : TURNS;
 }
 
 static struct turns make_turns(const cohi_bench_options *options)
@@ -182,8 +183,8 @@ static struct turns make_turns(const cohi_bench_options *options)
     return turns;
 }
 
-static int run_benchmark(cohi_bench_peers *peers, const cohi_bench_options *options,
-                         const cohi_bench_findings *found)
+int cohi_bench_turns(cohi_bench_peers *peers, const cohi_bench_options *options,
+                     const cohi_bench_findings *found)
 {
     struct turns turns = make_turns(options);
     int status = cohi_bench_stopped() ? 128 + cohi_bench_stopped()
@@ -211,6 +212,18 @@ static int next_benchmark(const cohi_bench_options *options, size_t *index,
     return 0;
 }
 
+void cohi_bench_tell_peers(const cohi_bench_peers *peers, const cohi_bench_options *options,
+                           const cohi_bench_findings *found)
+{
+    for (size_t i = 0; cohi_bench_peer_name(i); i++) {
+        json_t *peer = cohi_bench_peer_json(peers, i);
+        if (!peer)
+            continue;
+        json_object_set_new(peer, "ranks", json_integer((json_int_t)options->ranks));
+        json_array_append_new(found->peers, peer);
+    }
+}
+
 int cohi_bench_against(const cohi_bench_options *options, const cohi_bench_findings *found)
 {
     cohi_bench_options alone;
@@ -219,14 +232,8 @@ int cohi_bench_against(const cohi_bench_options *options, const cohi_bench_findi
     if (!open)
         return EXIT_FAILURE;
     for (size_t index = 0; status == 0 && next_benchmark(options, &index, &alone);)
-        status = run_benchmark(open, &alone, found);
-    for (size_t i = 0; cohi_bench_peer_name(i); i++) {
-        json_t *peer = cohi_bench_peer_json(open, i);
-        if (!peer)
-            continue;
-        json_object_set_new(peer, "ranks", json_integer((json_int_t)options->ranks));
-        json_array_append_new(found->peers, peer);
-    }
+        status = cohi_bench_turns(open, &alone, found);
+    cohi_bench_tell_peers(open, options, found);
     cohi_bench_peers_close(open);
     return status;
 }

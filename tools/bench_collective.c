@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-enum { STREAM_FROM = 512 << 10, CHECKED_BYTES = 4 << 20 };
+/* Loops past the caches are tried from the first on: where the buffers are cold they win early. */
+enum { STREAM_FROM = 64 << 10, CHECKED_BYTES = 4 << 20 };
 
 /* One loop: how the work is shared, and what moves the bytes. */
 struct loop {
@@ -346,7 +347,7 @@ static const char *kernel_name(const cohi_limit_kernel *kernel)
 static void add_loop(struct context *c, cohi_bench_plan *plan, struct loop loop)
 {
     static const char *const shapes[] = {"own", "shared", "staged"};
-    static const char *const waits[] = {"", ", pause", ", late", ""};
+    static const char *const waits[] = {"", ", pause", ", late", ", yield"};
     size_t at = plan->count;
     if (at >= COHI_BENCH_CONTENDERS - 1 || !cohi_limit_has_shape(c->limit, &c->party, loop.shape))
         return;
@@ -374,13 +375,15 @@ static cohi_limit_kernel kernel_at(const struct context *c, size_t index)
  * the cores are. */
 static void add_staged(struct context *c, cohi_bench_plan *plan)
 {
-    int most = c->self->crowded ? COHI_LIMIT_SPIN : COHI_LIMIT_LATE;
+    int most = c->self->crowded  ? COHI_LIMIT_SPIN
+               : c->self->loaded ? COHI_LIMIT_YIELD
+                                 : COHI_LIMIT_LATE;
     for (int wait = COHI_LIMIT_SPIN; wait <= most; wait++)
         add_loop(c, plan, (struct loop){COHI_LIMIT_STAGED, (cohi_limit_wait)wait, kernel_at(c, 0)});
 }
 
-/* Of copies the cached vector loops are left out, which are what memcpy is; of others the plain one
- * where there are better. */
+/* Of copies the cached vector loops are left out, which are what memcpy is, but not rep movsb, which
+ * some CPUs copy a few megabytes fastest with; of others the plain one where there are better. */
 static int is_worth_it(const struct context *c, const cohi_limit_kernel *kernel, size_t index)
 {
     if (index == 0)
@@ -389,7 +392,7 @@ static int is_worth_it(const struct context *c, const cohi_limit_kernel *kernel,
         c->call.source_bytes > c->call.target_bytes ? c->call.source_bytes : c->call.target_bytes;
     if (longer < STREAM_FROM || strcmp(kernel_name(kernel), "plain") == 0)
         return 0;
-    return kernel->reduce || streams(kernel);
+    return kernel->reduce || streams(kernel) || strcmp(kernel->copy->name, "rep movsb") == 0;
 }
 
 static void add_loops(struct context *c, cohi_bench_plan *plan)
@@ -423,8 +426,11 @@ static void add_f32(struct context *c, cohi_bench_plan *plan)
 
 static coh_status measure(struct context *c, uint64_t bytes, cohi_bench_result *result)
 {
-    cohi_bench_plan plan = {
-        .rounds = rounds_of(c, bytes), .repeats = repeats_of(c, bytes), .context = c};
+    cohi_bench_plan plan = {.rounds = rounds_of(c, bytes),
+                            .repeats = repeats_of(c, bytes),
+                            .most = c->apart ? COHI_BENCH_APART : 0,
+                            .self = c->self,
+                            .context = c};
     cohi_bench_add(&plan, c->collective->name, &c->call, run_cohort);
     add_loops(c, &plan);
     coh_status status = check(c, &plan);

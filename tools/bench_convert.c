@@ -57,7 +57,7 @@ static coh_status measure(cohi_bench_rank *self, uint64_t bytes, coh_dtype from,
 {
     size_t whole = bytes < LEAST_BYTES ? LEAST_BYTES : bytes / LEAST_BYTES * LEAST_BYTES;
     struct context c = {from, to, self->private, self->private + whole, whole / sizeof(float)};
-    cohi_bench_plan plan = {.rounds = self->rounds, .context = &c};
+    cohi_bench_plan plan = {.rounds = self->rounds, .self = self, .context = &c};
     const cohi_limit_reduce_form *form;
     if (self->rank != 0)
         return COH_OK;

@@ -133,7 +133,7 @@ static coh_status measure(cohi_bench_rank *self, uint64_t bytes, const struct di
     coh_status status = make_context(self, bytes, &context);
     if (status != COH_OK)
         return status;
-    cohi_bench_plan plan = {.rounds = self->rounds, .context = &context};
+    cohi_bench_plan plan = {.rounds = self->rounds, .self = self, .context = &context};
     add_contenders(&plan, direction, bytes);
     plan.repeats = cohi_bench_repeats(&plan, ROUND_NS);
     if (plan.repeats == 0)
@@ -242,8 +242,10 @@ coh_status cohi_bench_deliver(cohi_bench_rank *self, uint64_t bytes, cohi_bench_
     coh_status status = make_context(self, bytes, &context);
     if (status != COH_OK)
         return status;
-    cohi_bench_plan plan = {
-        .rounds = self->rounds, .repeats = cohi_bench_agreed_repeats(bytes), .context = &context};
+    cohi_bench_plan plan = {.rounds = self->rounds,
+                            .repeats = cohi_bench_agreed_repeats(bytes),
+                            .self = self,
+                            .context = &context};
     add_contenders(&plan, self->rank == 0 ? &write : &read, bytes);
     return cohi_bench_measure(&plan, result);
 }

@@ -38,38 +38,46 @@ static void write_numbers(FILE *stream, const json_t *figure, const char *const 
         if (number)
             fprintf(stream, "%.6g", json_number_value(number));
     }
-    fputc('\n', stream);
 }
 
-static void write_figure(FILE *stream, const json_t *result, const char *who, const json_t *figure)
+/* What the lines of a report are about: how many busy processes were beside. */
+struct sheet {
+    FILE *stream;
+    json_int_t load;
+};
+
+static void write_figure(const struct sheet *sheet, const json_t *result, const char *who,
+                         const json_t *figure)
 {
     static const char *const keys[] = {"median_ns", "low_ns", "high_ns", "fraction", "ratio"};
     if (!figure)
         return;
-    write_point(stream, result, who, text_at(figure, "name"));
-    write_numbers(stream, figure, keys, sizeof keys / sizeof *keys);
+    write_point(sheet->stream, result, who, text_at(figure, "name"));
+    write_numbers(sheet->stream, figure, keys, sizeof keys / sizeof *keys);
+    fprintf(sheet->stream, ",%" JSON_INTEGER_FORMAT "\n", sheet->load);
 }
 
-static void write_result(FILE *stream, const json_t *result)
+static void write_result(const struct sheet *sheet, const json_t *result)
 {
     const char *name;
-    write_figure(stream, result, "cohort", json_object_get(result, "ours"));
-    write_figure(stream, result, "limit", json_object_get(result, "limit"));
+    write_figure(sheet, result, "cohort", json_object_get(result, "ours"));
+    write_figure(sheet, result, "limit", json_object_get(result, "limit"));
     for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++)
-        write_figure(stream, result, name, json_object_get(json_object_get(result, "peers"), name));
-    write_figure(stream, result, "worst", json_object_get(result, "worst"));
+        write_figure(sheet, result, name, json_object_get(json_object_get(result, "peers"), name));
+    write_figure(sheet, result, "worst", json_object_get(result, "worst"));
 }
 
 int cohi_bench_report_csv(const json_t *report, FILE *stream)
 {
     size_t index;
     const json_t *result;
+    struct sheet sheet = {stream, json_integer_value(json_object_get(report, "load"))};
     fputs("benchmark,ranks,bytes,dtype,memory,caches,in_place,who,name,median_ns,low_ns,high_ns,"
-          "of_limit,cohort_to_peer\n",
+          "of_limit,cohort_to_peer,load\n",
           stream);
     json_array_foreach(json_object_get(report, "results"), index, result)
     {
-        write_result(stream, result);
+        write_result(&sheet, result);
     }
     return fflush(stream) == 0 && !ferror(stream) ? 0 : -1;
 }

@@ -85,6 +85,10 @@ json_t *cohi_bench_report_json(const cohi_bench_options *options, const cohi_ben
                   options->engine, "date", date_json(), "host", host_json(), "noise",
                   noise_json(found->probes), "runs",
                   (json_int_t)(options->runs ? options->runs : 1), "results", found->results);
+    if (report) {
+        json_object_set_new(report, "load", json_integer((json_int_t)options->load));
+        json_object_set_new(report, "load_pinned", json_boolean(options->load_pinned));
+    }
     if (report && json_array_size(found->peers) > 0)
         json_object_set(report, "peers", found->peers);
     return report;

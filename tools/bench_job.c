@@ -17,6 +17,7 @@ struct command {
     char self[PATH_ROOM];
     char ranks[24];
     char rounds[24];
+    char load[24];
 };
 
 /* There is room for all that build_command can add; what is added outlives the command. */
@@ -70,6 +71,12 @@ static void add_worker(struct command *command, const cohi_bench_options *option
         add(command, "--cold");
     if (options->in_place)
         add(command, "--in-place");
+    if (options->check)
+        add(command, "--check");
+    if (options->load) { /* how long a round takes depends on it */
+        add(command, "--load");
+        add(command, command->load);
+    }
     if (options->dtype_text) {
         add(command, "--dtype");
         add(command, options->dtype_text);
@@ -97,6 +104,7 @@ static void build_command(struct command *command, const cohi_bench_options *opt
 {
     snprintf(command->ranks, sizeof command->ranks, "%" PRIu64, options->ranks);
     snprintf(command->rounds, sizeof command->rounds, "%" PRIu64, options->rounds);
+    snprintf(command->load, sizeof command->load, "%" PRIu64, options->load);
     if (strcmp(options->engine, "threads") != 0)
         add_launcher(command, options);
     add_worker(command, options);

@@ -60,11 +60,12 @@ static coh_status measure(cohi_bench_rank *self, const char *name,
         return status;
     cohi_bench_plan plan = {.rounds = self->rounds,
                             .repeats = self->crowded ? CROWDED_REPEATS : REPEATS,
+                            .self = self,
                             .context = &context};
     cohi_bench_add(&plan, name, NULL, run);
     const cohi_limit_exchange_form *form;
     for (size_t i = 0; (form = cohi_limit_exchange_form_at(i)); i++) {
-        if (form->yields == self->crowded)
+        if (cohi_bench_tries(self, form->yields))
             cohi_bench_add(&plan, form->name, form, run_exchange);
     }
     return cohi_bench_measure(&plan, result);

@@ -213,11 +213,11 @@ static coh_status make_context(cohi_bench_rank *self, uint64_t bytes, struct con
     return coh_ptr(self->world, self->shared, c->peer, (void **)&c->mapped);
 }
 
-static void add_lines(cohi_bench_plan *plan, const struct context *c)
+static void add_lines(cohi_bench_plan *plan)
 {
     const cohi_limit_turn_form *form;
     for (size_t i = 0; (form = cohi_limit_turn_form_at(i)); i++) {
-        if (form->yields == c->yields)
+        if (cohi_bench_tries(plan->self, form->yields))
             cohi_bench_add(plan, form->name, form, run_line);
     }
 }
@@ -235,11 +235,13 @@ static coh_status measure(cohi_bench_rank *self, struct context *c,
                           void (*add_limits)(cohi_bench_plan *plan, const struct context *c),
                           cohi_bench_result *result)
 {
-    cohi_bench_plan plan = {
-        .rounds = self->rounds, .repeats = cohi_bench_agreed_repeats(c->bytes), .context = c};
+    cohi_bench_plan plan = {.rounds = self->rounds,
+                            .repeats = cohi_bench_agreed_repeats(c->bytes),
+                            .self = self,
+                            .context = c};
     cohi_bench_add(&plan, "coh_send, coh_receive", &messages, run_means);
     if (c->bytes <= LINE_BYTES)
-        add_lines(&plan, c);
+        add_lines(&plan);
     else
         add_limits(&plan, c);
     return cohi_bench_measure(&plan, result);
@@ -347,7 +349,8 @@ coh_status cohi_bench_rate(cohi_bench_rank *self, uint64_t bytes, cohi_bench_res
     coh_status status = make_context(self, sizeof(uint64_t), &context);
     if (status != COH_OK)
         return status;
-    cohi_bench_plan plan = {.rounds = self->rounds, .repeats = RATE_REPEATS, .context = &context};
+    cohi_bench_plan plan = {
+        .rounds = self->rounds, .repeats = RATE_REPEATS, .self = self, .context = &context};
     cohi_bench_add(&plan, "coh_send, coh_receive", NULL, run_rate);
     cohi_bench_add(&plan, "lines", NULL, run_window);
     return cohi_bench_measure(&plan, result);

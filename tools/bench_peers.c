@@ -1,5 +1,6 @@
 /* bench_peers.c - other libraries, measured by programs that are built with their own compilers. */
 #include "bench.h"
+#include "bench_load.h"
 
 #include "base/clock.h"
 #include "base/os.h"
@@ -345,6 +346,7 @@ struct request {
     char names[TEXT];
     char sizes[TEXT];
     char ranks[24];
+    char round_ms[24];
     char heap[96];
     uint64_t largest;
 };
@@ -387,21 +389,25 @@ static void make_request(const struct recipe *recipe, const cohi_bench_points *p
     if (!*request->sizes)
         append(request->sizes, "8");
     snprintf(request->ranks, sizeof request->ranks, "%" PRIu64, ranks);
+    snprintf(request->round_ms, sizeof request->round_ms, "%d", COHI_BENCH_LOADED_MS);
     snprintf(request->heap, sizeof request->heap, "%s=%" PRIu64, recipe->heap ? recipe->heap : "",
              4 * request->largest + (UINT64_C(64) << 20));
 }
 
+/* Beside busy processes they are started as on idle cores. Two of those beside two ranks, Open MPI's
+ * barrier takes 0.5 us; told to yield it takes 2 ms. MPICH's is the same either way. */
 static void make_words(const struct peer *peer, const struct recipe *recipe,
-                       const struct request *request, int crowded, struct words *words)
+                       const struct request *request, const cohi_bench_options *options,
+                       struct words *words)
 {
     add(words, recipe->launcher[peer->way]);
     if (geteuid() == 0)
         add(words, recipe->as_root);
     add(words, "-n");
     add(words, request->ranks);
-    add_list(words, crowded ? recipe->crowded : recipe->bound,
-             crowded ? sizeof recipe->crowded / sizeof *recipe->crowded
-                     : sizeof recipe->bound / sizeof *recipe->bound);
+    add_list(words, options->crowded ? recipe->crowded : recipe->bound,
+             options->crowded ? sizeof recipe->crowded / sizeof *recipe->crowded
+                              : sizeof recipe->bound / sizeof *recipe->bound);
     add_list(words, recipe->always, sizeof recipe->always / sizeof *recipe->always);
     if (recipe->heap) {
         add(words, "-x");
@@ -410,6 +416,8 @@ static void make_words(const struct peer *peer, const struct recipe *recipe,
     add(words, peer->programs[request->program]);
     add(words, request->names);
     add(words, request->sizes);
+    if (options->load)
+        add(words, request->round_ms);
 }
 
 json_t *cohi_bench_peer_run(cohi_bench_peers *peers, size_t index,
@@ -423,7 +431,7 @@ json_t *cohi_bench_peer_run(cohi_bench_peers *peers, size_t index,
     make_request(&recipes[index], points, options->ranks, &request);
     if (request.program < 0)
         return json_object();
-    make_words(peer, &recipes[index], &request, options->crowded, &words);
+    make_words(peer, &recipes[index], &request, options, &words);
     join(&words, peer->command, sizeof peer->command);
     struct listener listener = {.times = json_object(), .peer = peer};
     int status = run_words(peers, &words, &listener);

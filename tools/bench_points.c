@@ -18,19 +18,25 @@ struct sizes {
     size_t count;
 };
 
+/* Of a check: what fits in a line, in the first, second and third cache, and in none. */
+static const uint64_t check_sizes[] = {8, 4 << 10, 64 << 10, 1 << 20, 16 << 20};
+
 /* Ranks that share cores, or are many, take long: fewer sizes and variants tell enough. */
 static int is_small_job(const cohi_bench_options *options)
 {
-    return options->ranks <= 2 && !options->crowded && !options->quick;
+    return options->ranks <= 2 && !options->crowded && !options->quick && !options->load
+           && !options->check;
 }
 
 static struct sizes sizes_of(const cohi_bench_options *options, const cohi_bench_case *row)
 {
     if (options->size_count)
         return (struct sizes){options->sizes, options->size_count};
+    if (options->check)
+        return (struct sizes){check_sizes, sizeof check_sizes / sizeof *check_sizes};
     if (row->collective && is_small_job(options))
         return (struct sizes){collective_sizes, sizeof collective_sizes / sizeof *collective_sizes};
-    if (options->quick || options->against || row->collective)
+    if (options->quick || options->load || options->against || row->collective)
         return (struct sizes){quick_sizes, sizeof quick_sizes / sizeof *quick_sizes};
     return (struct sizes){full_sizes, sizeof full_sizes / sizeof *full_sizes};
 }

@@ -72,8 +72,8 @@ void cohi_bench_size_text(uint64_t bytes, char *text, size_t room)
     snprintf(text, room, "%.4g %s", shown, units[unit]);
 }
 
-/* Three digits that mean something: "9.21 ns", "14.0 us", "1.31 ms". */
-static void time_text(double nanoseconds, char *text, size_t room)
+/* Three digits that mean something. */
+void cohi_bench_time_text(double nanoseconds, char *text, size_t room)
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};
     size_t unit = 0;
@@ -145,28 +145,28 @@ static void fill_key(const json_t *result, const char *peer, char *cell)
 static void fill_ours(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    time_text(number_at(result, "ours", "median_ns"), cell, COHI_CELL_BYTES);
+    cohi_bench_time_text(number_at(result, "ours", "median_ns"), cell, COHI_CELL_BYTES);
 }
 
 static void fill_spread(const json_t *result, const char *peer, char *cell)
 {
     char low[32], high[32];
     (void)peer;
-    time_text(number_at(result, "ours", "low_ns"), low, sizeof low);
-    time_text(number_at(result, "ours", "high_ns"), high, sizeof high);
+    cohi_bench_time_text(number_at(result, "ours", "low_ns"), low, sizeof low);
+    cohi_bench_time_text(number_at(result, "ours", "high_ns"), high, sizeof high);
     snprintf(cell, COHI_CELL_BYTES, "%s .. %s", low, high);
 }
 
 static void fill_worst(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    time_text(number_at(result, "worst", "median_ns"), cell, COHI_CELL_BYTES);
+    cohi_bench_time_text(number_at(result, "worst", "median_ns"), cell, COHI_CELL_BYTES);
 }
 
 static void fill_limit(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    time_text(number_at(result, "limit", "median_ns"), cell, COHI_CELL_BYTES);
+    cohi_bench_time_text(number_at(result, "limit", "median_ns"), cell, COHI_CELL_BYTES);
 }
 
 static void fill_form(const json_t *result, const char *peer, char *cell)
@@ -231,9 +231,10 @@ static void fill_peer(const json_t *result, const char *peer, char *cell)
     const json_t *figure = json_object_get(json_object_get(result, "peers"), peer);
     if (!figure)
         return;
-    time_text(json_number_value(json_object_get(figure, "median_ns")), median, sizeof median);
-    time_text(json_number_value(json_object_get(figure, "low_ns")), low, sizeof low);
-    time_text(json_number_value(json_object_get(figure, "high_ns")), high, sizeof high);
+    cohi_bench_time_text(json_number_value(json_object_get(figure, "median_ns")), median,
+                         sizeof median);
+    cohi_bench_time_text(json_number_value(json_object_get(figure, "low_ns")), low, sizeof low);
+    cohi_bench_time_text(json_number_value(json_object_get(figure, "high_ns")), high, sizeof high);
     double ratio = json_number_value(json_object_get(figure, "ratio"));
     snprintf(cell, COHI_CELL_BYTES, "%s (%s .. %s): %.*f", median, low, high, ratio < 0.01 ? 4 : 2,
              ratio);
@@ -381,9 +382,7 @@ static void print_peers(const json_t *peers)
             printf("%s\n  %s\n", text_at(peer, "version"), text_at(peer, "command"));
     }
     if (json_array_size(peers) > 0)
-        printf(
-            "Each peer: its median (the quartiles): Cohort's time divided by its. Of faster: the "
-            "same for the faster one.\n\n");
+        putchar('\n');
 }
 
 static void print_noise(const json_t *noise)
@@ -395,11 +394,31 @@ static void print_noise(const json_t *noise)
                low, high);
 }
 
+static void print_load(const json_t *report)
+{
+    json_int_t load = json_integer_value(json_object_get(report, "load"));
+    if (load > 0)
+        printf("%" JSON_INTEGER_FORMAT " busy process%s beside, %s, all the time.\n\n", load,
+               load == 1 ? "" : "es",
+               json_is_true(json_object_get(report, "load_pinned")) ? "a core for each in turn"
+                                                                    : "on any core");
+}
+
+void cohi_bench_print_head(const json_t *report)
+{
+    print_peers(json_object_get(report, "peers"));
+    print_load(report);
+    print_noise(json_object_get(report, "noise"));
+}
+
 static int print_tables(const json_t *report)
 {
     json_t *results = json_object_get(report, "results");
-    print_peers(json_object_get(report, "peers"));
-    print_noise(json_object_get(report, "noise"));
+    cohi_bench_print_head(report);
+    if (json_array_size(json_object_get(report, "peers")) > 0)
+        printf(
+            "Each peer: its median (the quartiles): Cohort's time divided by its. Of faster: the "
+            "same for the faster one.\n\n");
     for (size_t i = 0; i < json_array_size(results); i++) {
         if (!was_seen(results, i) && print_curve(text_at(report, "engine"), results, i) != 0)
             return -1;

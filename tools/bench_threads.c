@@ -182,6 +182,7 @@ static coh_status measure(cohi_bench_rank *self, struct context *c, cohi_bench_p
         return status;
     pthread_barrier_init(&c->gate, NULL, (unsigned)c->count);
     plan->rounds = self->rounds;
+    plan->self = self;
     plan->context = c;
     plan->repeats = cohi_bench_repeats(plan, ROUND_NS);
     status = plan->repeats ? cohi_bench_measure(plan, result) : COH_TRANSPORT;

@@ -90,11 +90,12 @@ coh_status cohi_bench_signal(cohi_bench_rank *self, uint64_t bytes, cohi_bench_r
         theirs->signalled.signal; /* the last that this rank gave: nobody else writes it */
     cohi_bench_plan plan = {.rounds = self->rounds,
                             .repeats = self->crowded ? CROWDED_REPEATS : REPEATS,
+                            .self = self,
                             .context = &context};
     cohi_bench_add(&plan, "coh_put_signal, coh_wait_until", NULL, run_signal);
     const cohi_limit_turn_form *form;
     for (size_t i = 0; (form = cohi_limit_turn_form_at(i)); i++) {
-        if (form->yields == self->crowded)
+        if (cohi_bench_tries(self, form->yields))
             cohi_bench_add(&plan, form->name, form, run_line);
     }
     return cohi_bench_measure(&plan, result);

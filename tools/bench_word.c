@@ -98,7 +98,7 @@ static coh_status measure_word(cohi_bench_rank *self, const char *name, run_cont
     coh_status status = make_context(self, 0, &context);
     if (status != COH_OK)
         return status;
-    cohi_bench_plan plan = {.rounds = self->rounds, .context = &context};
+    cohi_bench_plan plan = {.rounds = self->rounds, .self = self, .context = &context};
     cohi_bench_add(&plan, name, NULL, ours);
     const cohi_limit_word_form *form;
     for (size_t i = 0; (form = forms(i)); i++)
@@ -128,7 +128,7 @@ coh_status cohi_bench_strided(cohi_bench_rank *self, uint64_t bytes, cohi_bench_
     coh_status status = make_context(self, bytes, &context);
     if (status != COH_OK)
         return status;
-    cohi_bench_plan plan = {.rounds = self->rounds, .context = &context};
+    cohi_bench_plan plan = {.rounds = self->rounds, .self = self, .context = &context};
     cohi_bench_add(&plan, "coh_put_strided", NULL, run_strided);
     cohi_bench_add(&plan, "words", NULL, run_raw_strided);
     plan.repeats = cohi_bench_repeats(&plan, ROUND_NS);

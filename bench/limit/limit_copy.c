@@ -123,27 +123,50 @@ __attribute__((target("avx512f"))) static void copy_avx512_nt(void *target, cons
     _mm_sfence();
 }
 
-/* Two lines of each of four pages in turn: more banks of the memory are open at a time. */
-__attribute__((target("avx512f"))) static void
-copy_avx512_nt_pages(void *target, const void *source, size_t bytes)
+/*
+ * Two lines of each of several pages in turn: more banks of the memory are open at a time. How many
+ * pages are best depends on the memory controller, so the forms below try two and four.
+ */
+#define INLINE_FOR(isa) static inline __attribute__((always_inline, target(isa)))
+
+INLINE_FOR("avx512f") void stream_lines_avx512(char *to, const char *from)
 {
-    struct span middle = copy_ends(target, source, bytes, 4 * PAGE_BYTES);
-    for (; middle.turns; middle.turns--) {
-        for (size_t at = 0; at < PAGE_BYTES; at += 2 * LINE_BYTES) {
-            for (size_t page = 0; page < 4; page++) {
-                const char *from = middle.source + page * PAGE_BYTES + at;
-                char *to = middle.target + page * PAGE_BYTES + at;
-                __m512i a = _mm512_loadu_si512(from);
-                __m512i b = _mm512_loadu_si512(from + LINE_BYTES);
-                _mm512_stream_si512((__m512i *)to, a);
-                _mm512_stream_si512((__m512i *)(to + LINE_BYTES), b);
-            }
-        }
-        middle.source += 4 * PAGE_BYTES;
-        middle.target += 4 * PAGE_BYTES;
-    }
-    _mm_sfence();
+    __m512i a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + LINE_BYTES);
+    _mm512_stream_si512((__m512i *)to, a);
+    _mm512_stream_si512((__m512i *)(to + LINE_BYTES), b);
 }
+
+INLINE_FOR("avx2") void stream_lines_avx2(char *to, const char *from)
+{
+    const __m256i *source = (const __m256i *)from;
+    __m256i *target = (__m256i *)to;
+    __m256i a = _mm256_loadu_si256(source), b = _mm256_loadu_si256(source + 1);
+    __m256i c = _mm256_loadu_si256(source + 2), d = _mm256_loadu_si256(source + 3);
+    _mm256_stream_si256(target, a);
+    _mm256_stream_si256(target + 1, b);
+    _mm256_stream_si256(target + 2, c);
+    _mm256_stream_si256(target + 3, d);
+}
+
+#define COPY_PAGES(name, isa, stream_lines, pages)                                                \
+    __attribute__((target(isa))) static void name(void *target, const void *source, size_t bytes) \
+    {                                                                                             \
+        struct span middle = copy_ends(target, source, bytes, (pages) * (size_t)PAGE_BYTES);      \
+        for (; middle.turns; middle.turns--) {                                                    \
+            for (size_t at = 0; at < PAGE_BYTES; at += 2 * LINE_BYTES) {                          \
+                for (size_t page = 0; page < (pages); page++)                                     \
+                    stream_lines(middle.target + page * PAGE_BYTES + at,                          \
+                                 middle.source + page * PAGE_BYTES + at);                         \
+            }                                                                                     \
+            middle.source += (pages) * (size_t)PAGE_BYTES;                                        \
+            middle.target += (pages) * (size_t)PAGE_BYTES;                                        \
+        }                                                                                         \
+        _mm_sfence();                                                                             \
+    }
+COPY_PAGES(copy_avx2_nt_2_pages, "avx2", stream_lines_avx2, 2)
+COPY_PAGES(copy_avx2_nt_4_pages, "avx2", stream_lines_avx2, 4)
+COPY_PAGES(copy_avx512_nt_2_pages, "avx512f", stream_lines_avx512, 2)
+COPY_PAGES(copy_avx512_nt_4_pages, "avx512f", stream_lines_avx512, 4)
 
 static void copy_rep_movsb(void *target, const void *source, size_t bytes)
 {
@@ -157,9 +180,12 @@ static const cohi_limit_copy_form forms[] = {
     {"rep movsb", always, copy_rep_movsb},
     {"avx2", have_avx2, copy_avx2},
     {"avx2 nt", have_avx2, copy_avx2_nt},
+    {"avx2 nt 2 pages", have_avx2, copy_avx2_nt_2_pages},
+    {"avx2 nt 4 pages", have_avx2, copy_avx2_nt_4_pages},
     {"avx512", have_avx512, copy_avx512},
     {"avx512 nt", have_avx512, copy_avx512_nt},
-    {"avx512 nt 4 pages", have_avx512, copy_avx512_nt_pages},
+    {"avx512 nt 2 pages", have_avx512, copy_avx512_nt_2_pages},
+    {"avx512 nt 4 pages", have_avx512, copy_avx512_nt_4_pages},
 #endif
 };
 

@@ -34,6 +34,7 @@ struct job {
     int count, block; /* elements */
     size_t source_bytes, target_bytes;
     char *source, *target;
+    struct peer_long_rounds longer;
 };
 
 /* ---- the calls ---- */
@@ -197,12 +198,22 @@ static double run(void *arg, uint64_t repeats)
     return is_apart(job) ? run_apart(job, repeats) : run_together(job, repeats);
 }
 
+static int agree(int mine)
+{
+    MPI_Bcast(&mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return mine;
+}
+
 /* The median of rounds of about a millisecond; of three calls where one takes much longer. All
  * ranks go by the longest time, so they agree. */
 static double measure(struct job *job)
 {
     enum { ROUND_NS = 1000000, LONG_NS = 5000000, FEW = 3 };
     double times[FEW];
+    job->longer.most = is_apart(job) ? APART_REPEATS : 0;
+    if (job->longer.agree)
+        return peer_measure(&job->longer, run, job,
+                            peer_agreed_repeats(job->source_bytes, job->size));
     run(job, 1);
     for (int i = 0; i < FEW; i++)
         times[i] = run(job, 1);
@@ -211,7 +222,10 @@ static double measure(struct job *job)
     double repeats = ROUND_NS / each;
     if (each > LONG_NS)
         return each;
-    return peer_measure(run, job, (uint64_t)(repeats > most ? most : repeats < 1 ? 1 : repeats));
+    return peer_measure(&job->longer, run, job,
+                        (uint64_t)(repeats > most ? most
+                                   : repeats < 1  ? 1
+                                                  : repeats));
 }
 
 /* ---- one benchmark ---- */
@@ -306,11 +320,11 @@ int main(int argc, char **argv)
 {
     struct peer_options options;
     if (peer_parse(argc, argv, &options) != 0 || options.largest > (size_t)1 << 30) {
-        fprintf(stderr, "usage: %s BENCHMARKS SIZES (each at most 1 GiB)\n", argv[0]);
+        fprintf(stderr, "usage: %s BENCHMARKS SIZES (each at most 1 GiB) [ROUND_MS]\n", argv[0]);
         return 2;
     }
     MPI_Init(&argc, &argv);
-    struct job job = {.rank = 0};
+    struct job job = {.longer = {options.round_ns ? agree : NULL, options.round_ns, 0}};
     MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &job.size);
     job.yields = job.size > sysconf(_SC_NPROCESSORS_ONLN);

@@ -17,7 +17,17 @@ struct job {
     int rank, size;
     int bytes;
     char *data;
+    struct peer_long_rounds longer;
 };
+
+/* Those that take part in what is measured. */
+static MPI_Comm taking_part;
+
+static int agree(int mine)
+{
+    MPI_Bcast(&mine, 1, MPI_INT, 0, taking_part);
+    return mine;
+}
 
 /* Every byte anew, but for messages so short that sending writes them. */
 static uint64_t write_anew(const struct job *job)
@@ -129,15 +139,19 @@ static const struct row {
 static void run_row(const struct row *row, struct job *job, size_t bytes)
 {
     job->bytes = (int)bytes;
+    MPI_Comm pair;
+    MPI_Comm_split(MPI_COMM_WORLD, job->rank <= 1, 0, &pair);
+    taking_part = row->all ? MPI_COMM_WORLD : pair;
     MPI_Barrier(MPI_COMM_WORLD);
     if (row->all || job->rank <= 1) {
         uint64_t repeats = peer_agreed_repeats(bytes, job->size) / row->weight;
-        double each = peer_measure(row->run, job, repeats);
-        double other = row->other ? peer_measure(row->other, job, repeats) : each;
+        double each = peer_measure(&job->longer, row->run, job, repeats);
+        double other = row->other ? peer_measure(&job->longer, row->other, job, repeats) : each;
         if (job->rank == 0)
             peer_tell(row->name, bytes, other < each ? other : each);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&pair);
 }
 
 static void run_rows(const struct peer_options *options, struct job *job)
@@ -154,13 +168,14 @@ int main(int argc, char **argv)
 {
     struct peer_options options;
     if (peer_parse(argc, argv, &options) != 0 || options.largest > (size_t)1 << 30) {
-        fprintf(stderr, "usage: %s BENCHMARKS SIZES (each at most 1 GiB)\n", argv[0]);
+        fprintf(stderr, "usage: %s BENCHMARKS SIZES (each at most 1 GiB) [ROUND_MS]\n", argv[0]);
         return 2;
     }
     MPI_Init(&argc, &argv);
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
-    struct job job = {.data = peer_memory(options.largest)};
+    struct job job = {.data = peer_memory(options.largest),
+                      .longer = {options.round_ns ? agree : NULL, options.round_ns, 0}};
     MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &job.size);
     if (!job.data) {

@@ -16,7 +16,37 @@ struct job {
     long *word;    /* symmetric, in a cache line of its own */
     long *flag;    /* likewise, with room for data behind it */
     long turn;     /* the last that was taken */
+    struct peer_long_rounds longer;
 };
+
+/* The ranks that take part in what is measured, and the word by which the first tells the others
+ * what it decided, 0 to 3, with the number of decisions before it. */
+static struct {
+    int ranks;
+    long *word; /* symmetric */
+    long turn;
+} decision;
+
+static int agree(int mine)
+{
+    long turn = 4 * ++decision.turn;
+    if (shmem_my_pe() == 0) {
+        for (int rank = 1; rank < decision.ranks; rank++)
+            shmem_long_p(decision.word, turn + mine, rank);
+        shmem_quiet();
+        return mine;
+    }
+    shmem_long_wait_until(decision.word, SHMEM_CMP_GE, turn);
+    return (int)(*decision.word - turn);
+}
+
+/* Some ranks did not take part in what was measured before, and have not counted. */
+static void begin_deciding(int ranks)
+{
+    decision.ranks = ranks;
+    decision.turn = 0;
+    *decision.word = 0;
+}
 
 /* ---- rank 0 alone ---- */
 
@@ -134,6 +164,11 @@ static double run_signal(void *arg, uint64_t repeats)
 
 enum { ALONE, A_PAIR, ALL };
 
+static int ranks_of(int who)
+{
+    return who == ALL ? shmem_n_pes() : who == A_PAIR ? 2 : 1;
+}
+
 static const struct row {
     const char *name;
     int sized;
@@ -159,12 +194,13 @@ static uint64_t repeats_of(const struct row *row, struct job *job)
 static void run_row(const struct row *row, struct job *job, size_t bytes)
 {
     job->bytes = bytes;
+    begin_deciding(ranks_of(row->who));
     shmem_barrier_all();
-    if (row->who == ALL || job->rank <= (row->who == A_PAIR ? 1 : 0)) {
+    if (job->rank < ranks_of(row->who)) {
         uint64_t repeats = repeats_of(row, job);
-        double each = peer_measure(row->run, job, repeats);
+        double each = peer_measure(&job->longer, row->run, job, repeats);
         if (row->run_word && bytes == sizeof(long)) {
-            double word = peer_measure(row->run_word, job, repeats);
+            double word = peer_measure(&job->longer, row->run_word, job, repeats);
             each = word < each ? word : each;
         }
         if (job->rank == 0)
@@ -197,17 +233,19 @@ int main(int argc, char **argv)
 {
     struct peer_options options;
     if (peer_parse(argc, argv, &options) != 0) {
-        fprintf(stderr, "usage: %s BENCHMARKS SIZES\n", argv[0]);
+        fprintf(stderr, "usage: %s BENCHMARKS SIZES [ROUND_MS]\n", argv[0]);
         return 2;
     }
     shmem_init();
-    struct job job = {.rank = shmem_my_pe()};
+    struct job job = {.rank = shmem_my_pe(),
+                      .longer = {options.round_ns ? agree : NULL, options.round_ns, 0}};
     job.peer = job.rank == 0 ? 1 % shmem_n_pes() : 0;
     job.shared = shmem_align(4096, 2 * options.largest);
     job.word = shmem_align(64, 64);
     job.flag = shmem_align(64, 64);
+    decision.word = shmem_align(64, 64);
     job.private = peer_memory(options.largest);
-    if (!job.shared || !job.word || !job.flag || !job.private) {
+    if (!job.shared || !job.word || !job.flag || !decision.word || !job.private) {
         fprintf(stderr, "no memory for %zu bytes\n", options.largest);
         shmem_global_exit(1);
     }

@@ -1,15 +1,16 @@
 /*
  * peer.h - what the programs share that measure other libraries for `cohort bench --against`.
  *
- * PROGRAM BENCHMARKS SIZES, such as `osh_onesided quiet,get 8,65536`. Rank 0 prints a line
+ * PROGRAM BENCHMARKS SIZES [ROUND_MS], such as `osh_onesided quiet,get 8,65536`. Rank 0 prints a line
  *
  *     cohort-peer version TEXT
  *     cohort-peer BENCHMARK BYTES NANOSECONDS
  *
  * for the library and for each median over the rounds. Benchmarks are named and timed as Cohort's
  * are: an untimed repeat first, then about a millisecond a round; where two ranks take part, a
- * number of repeats that follows from the size. They know nothing of Cohort, and need nothing of it
- * to build.
+ * number of repeats that follows from the size. ROUND_MS is for cores that busy processes want too:
+ * rounds then take at least so long, by as many repeats as rank 0 says. They know nothing of Cohort,
+ * and need nothing of it to build.
  */
 #ifndef COHORT_PEER_H
 #define COHORT_PEER_H
@@ -31,6 +32,7 @@ struct peer_options {
     size_t sizes[PEER_SIZES];
     size_t count;
     size_t largest;
+    uint64_t round_ns; /* how long a round takes at least; 0: by the repeats alone */
 };
 
 static inline uint64_t peer_now_ns(void)
@@ -48,9 +50,11 @@ static inline double peer_each(uint64_t start_ns, uint64_t repeats)
 /* 0, or -1 for a wrong command line. */
 static inline int peer_parse(int argc, char **argv, struct peer_options *options)
 {
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return -1;
     *options = (struct peer_options){.benchmarks = argv[1], .largest = 64};
+    if (argc == 4)
+        options->round_ns = strtoull(argv[3], NULL, 10) * 1000000;
     for (char *at = argv[2]; *at && options->count < PEER_SIZES; at += *at == ',') {
         size_t bytes = strtoull(at, &at, 10);
         if (bytes == 0 || (*at && *at != ','))
@@ -87,13 +91,57 @@ static inline int peer_compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* How rounds are long enough beside busy processes; `agree` is NULL where there are none. */
+struct peer_long_rounds {
+    int (*agree)(int mine); /* what rank 0 says, 0 to 3, to all that take part */
+    uint64_t round_ns;
+    uint64_t most; /* repeats that there is room for; 0: any number */
+};
+
+/* How many repeats make a piece of a round. It must be long twice in a row: once may be a rank that
+ * was not running. */
+static inline uint64_t peer_piece(const struct peer_long_rounds *rounds, peer_run *run, void *arg,
+                                  uint64_t most_at_first)
+{
+    enum { PIECE_NS = 2000000, LEAST = 16 };
+    uint64_t least = most_at_first < LEAST ? most_at_first : LEAST;
+    for (uint64_t repeats = least, times_long = 0;;) {
+        uint64_t start = peer_now_ns();
+        run(arg, repeats);
+        int room = rounds->most == 0 || repeats * 2 <= rounds->most;
+        int is_long = peer_now_ns() - start >= PIECE_NS || !room;
+        times_long = (uint64_t)rounds->agree(is_long ? (int)times_long + 1 : 0);
+        if (times_long == 2)
+            return repeats;
+        repeats *= times_long ? 1 : 2;
+    }
+}
+
+static inline double peer_round(const struct peer_long_rounds *rounds, peer_run *run, void *arg,
+                                uint64_t repeats)
+{
+    uint64_t start = peer_now_ns();
+    double sum = 0, pieces = 0;
+    if (!rounds->agree)
+        return run(arg, repeats);
+    do {
+        run(arg, 1);
+        sum += run(arg, repeats);
+        pieces++;
+    } while (!rounds->agree(peer_now_ns() - start >= rounds->round_ns));
+    return sum / pieces;
+}
+
 /* Every rank that takes part calls it; the median. */
-static inline double peer_measure(peer_run *run, void *arg, uint64_t repeats)
+static inline double peer_measure(const struct peer_long_rounds *longer, peer_run *run, void *arg,
+                                  uint64_t repeats)
 {
     double rounds[PEER_ROUNDS];
     run(arg, 1);
+    if (longer->agree)
+        repeats = peer_piece(longer, run, arg, repeats);
     for (int i = 0; i < PEER_ROUNDS; i++)
-        rounds[i] = run(arg, repeats);
+        rounds[i] = peer_round(longer, run, arg, repeats);
     qsort(rounds, PEER_ROUNDS, sizeof *rounds, peer_compare);
     return rounds[PEER_ROUNDS / 2];
 }

@@ -22,11 +22,12 @@ struct hashes {
     uint64_t of[SIZES][KINDS][RANKS];
 };
 
+/* Of whole words, of which all the buffers are made. */
 static uint64_t hash(const void *memory, size_t bytes)
 {
-    const unsigned char *at = memory;
+    const uint64_t *at = memory;
     uint64_t sum = 14695981039346656037u;
-    for (size_t i = 0; i < bytes; i++)
+    for (size_t i = 0; i < bytes / sizeof *at; i++)
         sum = (sum ^ at[i]) * 1099511628211u;
     return sum;
 }
