@@ -6,6 +6,7 @@
 
 #include <cohort.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -215,7 +216,9 @@ static bool read_lines(cohi_host_profile *host, FILE *file)
 
 static void read_file(cohi_host_profile *host)
 {
-    FILE *file = *host->path ? fopen(host->path, "re") : NULL;
+    /* Opening a FIFO would wait for its writer. */
+    int fd = *host->path ? open(host->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (!file) {
         if (*host->path && errno != ENOENT && errno != ENOTDIR)
             warn(host, "the profile %s cannot be read: %s: the descriptions are used", host->path,

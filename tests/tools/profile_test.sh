@@ -58,8 +58,11 @@ cp "$folder/any" "$folder/open"
 chmod 666 "$folder/open"
 COHORT_PROFILE=$folder/open job open
 says err "can be written by others"
-COHORT_PROFILE=$folder job folder
-says err "no plain file"
+mkfifo "$folder/fifo"
+for special in "$folder" "$folder/fifo" /dev/zero; do
+    COHORT_PROFILE=$special job "$special"
+    says err "no plain file"
+done
 
 # Nowhere to keep it: no word about it, and no failure.
 XDG_CACHE_HOME=/proc/nowhere job nowhere
