@@ -8,10 +8,10 @@ _Static_assert(sizeof(cohi_tuning) <= COHI_TUNING_BYTES, "the tuning fits the ca
 /* See model.h. */
 static cohi_model steady_model(const cohi_profile *profile)
 {
-    cohi_profile steady = *profile, described = cohi_profile_describe(cohi_host());
+    cohi_profile steady = *profile;
     for (unsigned row = 0; row < COHI_ROWS; row++)
         if (cohi_row_at(row)->way == COHI_ROW_CALIBRATED)
-            steady.value[row] = described.value[row];
+            steady.value[row] = profile->described[row];
     return cohi_model_of(&steady);
 }
 

@@ -219,6 +219,8 @@ static void read_file(cohi_host_profile *host)
     /* Opening a FIFO would wait for its writer. */
     int fd = *host->path ? open(host->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!file && fd >= 0)
+        close(fd);
     if (!file) {
         if (*host->path && errno != ENOENT && errno != ENOTDIR)
             warn(host, "the profile %s cannot be read: %s: the descriptions are used", host->path,

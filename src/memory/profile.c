@@ -84,25 +84,31 @@ static double within(unsigned row, double value)
 
 cohi_profile cohi_profile_describe(const cohi_host_facts *host)
 {
-    cohi_profile profile = {{
+    cohi_profile profile = {.value = {
 #define VALUE(row, unit, least, most, way, described, what) [COHI_ROW_##row] = described,
-        COHI_PROFILE_TABLE(VALUE)
+                                COHI_PROFILE_TABLE(VALUE)
 #undef VALUE
-    }};
+                            }};
     for (unsigned row = 0; row < COHI_ROWS; row++)
-        profile.value[row] = within(row, profile.value[row]);
+        profile.described[row] = profile.value[row] = within(row, profile.value[row]);
     return profile;
+}
+
+/* COHI_COPY_LIBC, the least form, is always there. */
+static bool mend(unsigned row, double *value, double otherwise)
+{
+    if (cohi_row_could_be(row, *value))
+        return false;
+    *value = otherwise;
+    return true;
 }
 
 bool cohi_profile_mend(cohi_profile *profile)
 {
-    cohi_profile described = cohi_profile_describe(cohi_host());
     bool mended = false;
     for (unsigned row = 0; row < COHI_ROWS; row++) {
-        if (cohi_row_could_be(row, profile->value[row]))
-            continue;
-        profile->value[row] = described.value[row];
-        mended = true;
+        mended |= mend(row, &profile->described[row], rows[row].least);
+        mended |= mend(row, &profile->value[row], profile->described[row]);
     }
     return mended;
 }

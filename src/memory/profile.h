@@ -114,9 +114,11 @@ typedef enum cohi_row {
 /* The rows of copies by size: sizes from 2^COHI_COPY_LEAST_LOG on, one for each power of two. */
 enum { COHI_COPY_LEAST_LOG = 18, COHI_COPY_MOST_LOG = 24 };
 
-/* The values that a rank goes by. Copied to ranks as bytes: it holds no pointers. */
+/* The values that a rank goes by, and beside them those described, so that ranks need not read the
+ * facts of the host again. Copied to ranks as bytes: it holds no pointers. */
 typedef struct cohi_profile {
     double value[COHI_ROWS];
+    double described[COHI_ROWS];
 } cohi_profile;
 
 static inline size_t cohi_profile_bytes(const cohi_profile *profile, cohi_row row)
@@ -162,7 +164,8 @@ double cohi_profile_now(cohi_row row);
 
 void cohi_profile_use(const cohi_profile *profile);
 
-/* Replaces values that could not be by those described. Whether there were any. */
+/* Replaces values that could not be by those described, and those by what could be. Whether there
+ * were any. */
 bool cohi_profile_mend(cohi_profile *profile);
 
 #endif

@@ -113,7 +113,7 @@ static void write_profile(const cohi_profile *profile)
 /* Every row at its least, or at its most; all copies by one form. */
 static cohi_profile extreme(bool most, cohi_copy_form form)
 {
-    cohi_profile profile = {{0}};
+    cohi_profile profile = cohi_profile_describe(cohi_host());
     for (unsigned row = 0; row < COHI_ROWS; row++) {
         const cohi_row_info *info = cohi_row_at(row);
         profile.value[row] = cohi_row_is_form(row) ? (double)form : most ? info->most : info->least;

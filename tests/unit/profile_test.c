@@ -109,6 +109,9 @@ static void values_that_cannot_be_are_mended(void **state)
     profile.value[COHI_ROW_fetch_chunk] = 1e9; /* more than a staging area has */
     assert_true(cohi_profile_mend(&profile));
     assert_memory_equal(&profile, &described, sizeof profile);
+    memset(&profile, 0xff, sizeof profile); /* all of them NaN */
+    assert_true(cohi_profile_mend(&profile));
+    assert_false(cohi_profile_mend(&profile));
 }
 
 /* ---- samples ---- */
