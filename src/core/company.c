@@ -2,9 +2,6 @@
 
 #include "base/os.h"
 
-/* The others are not timed: reading the clock twice costs a twentieth of a yield. */
-enum { TIMED_YIELDS = 8 };
-
 static uint64_t read_ns(_Atomic uint64_t *time_ns)
 {
     return atomic_load_explicit(time_ns, memory_order_relaxed);
@@ -13,6 +10,16 @@ static uint64_t read_ns(_Atomic uint64_t *time_ns)
 static void write_ns(_Atomic uint64_t *time_ns, uint64_t value)
 {
     atomic_store_explicit(time_ns, value, memory_order_relaxed);
+}
+
+static unsigned read_count(atomic_uint *count)
+{
+    return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+static void write_count(atomic_uint *count, unsigned value)
+{
+    atomic_store_explicit(count, value, memory_order_relaxed);
 }
 
 cohi_rung cohi_company_rung(cohi_company *company, const cohi_scene *scene)
@@ -28,22 +35,39 @@ cohi_rung cohi_company_rung(cohi_company *company, const cohi_scene *scene)
 
 bool cohi_company_times(cohi_company *company)
 {
-    unsigned yielded = atomic_load_explicit(&company->yielded, memory_order_relaxed);
-    atomic_store_explicit(&company->yielded, yielded + 1, memory_order_relaxed);
-    return yielded % TIMED_YIELDS == 0 || read_ns(&company->long_ns) != 0;
+    unsigned yielded = read_count(&company->yielded);
+    write_count(&company->yielded, yielded + 1);
+    return yielded % 8 == 0 || read_count(&company->near) > 0;
+}
+
+static void note_long(cohi_company *company, uint64_t now_ns)
+{
+    unsigned long_ones = read_count(&company->long_ones);
+    if (long_ones < COHI_LONG_YIELDS)
+        write_count(&company->long_ones, ++long_ones);
+    if (long_ones == COHI_LONG_YIELDS)
+        write_ns(&company->avoid_ns, now_ns + COHI_AVOID_NS);
+    write_count(&company->near, COHI_NEAR_YIELDS);
+}
+
+static void note_short(cohi_company *company)
+{
+    unsigned near = read_count(&company->near);
+    if (near == 0)
+        return;
+    write_count(&company->near, near - 1);
+    if (near == 1) {
+        write_count(&company->long_ones, 0);
+        write_ns(&company->avoid_ns, 0);
+    }
 }
 
 void cohi_company_yielded(cohi_company *company, uint64_t begin_ns, uint64_t end_ns)
 {
-    uint64_t last_ns = read_ns(&company->long_ns);
-    bool recent = last_ns != 0 && end_ns - last_ns < COHI_RECENT_NS;
-    if (end_ns - begin_ns >= COHI_LONG_YIELD_NS) {
-        write_ns(&company->long_ns, end_ns);
-        write_ns(&company->avoid_ns, recent ? end_ns + COHI_AVOID_NS : 0);
-    } else if (last_ns != 0 && !recent) {
-        write_ns(&company->long_ns, 0);
-        write_ns(&company->avoid_ns, 0);
-    }
+    if (end_ns - begin_ns >= COHI_LONG_YIELD_NS)
+        note_long(company, end_ns);
+    else
+        note_short(company);
 }
 
 void cohi_company_placed(cohi_company *company, uint64_t now_ns)
@@ -55,8 +79,8 @@ void cohi_company_placed(cohi_company *company, uint64_t now_ns)
 static unsigned show(cohi_slot *slot)
 {
     unsigned core = (unsigned)(cohi_os_core_now() + 1);
-    if (atomic_load_explicit(&slot->core, memory_order_relaxed) != core)
-        atomic_store_explicit(&slot->core, core, memory_order_relaxed);
+    if (read_count(&slot->core) != core)
+        write_count(&slot->core, core);
     return core;
 }
 
@@ -68,6 +92,5 @@ void cohi_company_show(cohi_slot *slot)
 bool cohi_company_together(cohi_slot *mine, cohi_slot *theirs)
 {
     unsigned core = show(mine);
-    return core != 0 && theirs && theirs != mine
-           && atomic_load_explicit(&theirs->core, memory_order_relaxed) == core;
+    return core != 0 && theirs && theirs != mine && read_count(&theirs->core) == core;
 }

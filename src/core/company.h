@@ -26,11 +26,11 @@
  * turn of another rank that waits takes microseconds. */
 #define COHI_LONG_YIELD_NS COHI_NS_PER_MS
 
-/* Two long yields within this time are not chance (an interrupt, a hypervisor). */
-#define COHI_RECENT_NS (100 * COHI_NS_PER_MS)
+/* Strangers are where this many yields were long, with fewer than so many short ones between each
+ * two. One or two may be due to the kernel's moving a rank beside a lone stranger, and back. */
+enum { COHI_LONG_YIELDS = 4, COHI_NEAR_YIELDS = 16 };
 
-/* For how long a rank then sleeps instead of yielding. Less than the above, so that the yield by
- * which it tries again counts as a second one. */
+/* For how long a rank then sleeps instead of yielding, before it tries again. */
 #define COHI_AVOID_NS (50 * COHI_NS_PER_MS)
 
 /* A sleeper that came back to a core which the awaited rank is on too was not given an idle one.
@@ -43,10 +43,11 @@ typedef struct cohi_company {
     unsigned spins;  /* looks before anything else, while the awaited rank is on another core */
     unsigned yields; /* before a wait sleeps */
 
-    atomic_uint yielded;       /* counts yields, some of which are timed */
-    _Atomic uint64_t long_ns;  /* when a yield last took long; 0: not recently */
-    _Atomic uint64_t avoid_ns; /* no yields until then */
-    _Atomic uint64_t placed_ns;
+    atomic_uint yielded;        /* counts yields */
+    atomic_uint near;           /* how many more are near to the last long one */
+    atomic_uint long_ones;      /* how many were, each near to the one before */
+    _Atomic uint64_t avoid_ns;  /* no yields until then; 0: no strangers are known of */
+    _Atomic uint64_t placed_ns; /* on one core with the awaited rank: yields until then */
 } cohi_company;
 
 typedef enum cohi_rung { COHI_RUNG_LOOK = 0, COHI_RUNG_YIELD, COHI_RUNG_SLEEP } cohi_rung;
@@ -67,7 +68,8 @@ static inline bool cohi_company_needs_time(cohi_company *company)
 /* What to do next. Changes nothing. */
 cohi_rung cohi_company_rung(cohi_company *company, const cohi_scene *scene);
 
-/* Whether the next yield is to be timed; counts it. */
+/* Whether the next yield is to be timed; counts it. One in eight is, and all that are near to a long
+ * one: reading the clock twice costs a twentieth of a yield. */
 bool cohi_company_times(cohi_company *company);
 
 /* A timed yield began and ended. */

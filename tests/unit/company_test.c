@@ -31,11 +31,16 @@ static void yield_takes(cohi_company *company, uint64_t end_ns, uint64_t took_ns
     cohi_company_yielded(company, end_ns - took_ns, end_ns);
 }
 
-/* Two long yields, the second of which ends at START_NS. */
+static void long_yields(cohi_company *company, uint64_t end_ns, unsigned count)
+{
+    for (uint64_t i = count; i > 0; i--)
+        yield_takes(company, end_ns - (i - 1) * COHI_LONG_YIELD_NS, COHI_LONG_YIELD_NS);
+}
+
+/* The last of the yields that tell so ends at START_NS. */
 static void meet_strangers(cohi_company *company)
 {
-    yield_takes(company, START_NS - COHI_RECENT_NS / 2, COHI_LONG_YIELD_NS);
-    yield_takes(company, START_NS, COHI_LONG_YIELD_NS);
+    long_yields(company, START_NS, COHI_LONG_YIELDS);
 }
 
 static void a_rank_with_a_core_looks_then_sleeps(void **state)
@@ -88,15 +93,22 @@ static void ranks_that_share_cores_yield(void **state)
     assert_int_equal(cohi_company_rung(&company, &scene), COHI_RUNG_SLEEP);
 }
 
-static void one_long_yield_is_chance(void **state)
+static void short_yields(cohi_company *company, uint64_t from_ns, int count)
+{
+    for (int i = 0; i < count; i++)
+        yield_takes(company, from_ns + (uint64_t)i * COHI_NS_PER_US, COHI_NS_PER_US);
+}
+
+static void long_yields_far_apart_are_borne(void **state)
 {
     (void)state;
     cohi_company company = with_shared_core();
-    yield_takes(&company, START_NS, 10 * COHI_LONG_YIELD_NS);
-    assert_int_equal(rung_at(&company, false, START_NS), COHI_RUNG_YIELD);
-    uint64_t later_ns = START_NS + COHI_RECENT_NS;
-    yield_takes(&company, later_ns, 10 * COHI_LONG_YIELD_NS);
-    assert_int_equal(rung_at(&company, false, later_ns), COHI_RUNG_YIELD);
+    for (uint64_t i = 0; i < 10; i++) {
+        uint64_t now_ns = START_NS + i * 10 * COHI_LONG_YIELD_NS;
+        yield_takes(&company, now_ns, 5 * COHI_LONG_YIELD_NS);
+        assert_int_equal(rung_at(&company, false, now_ns), COHI_RUNG_YIELD);
+        short_yields(&company, now_ns, COHI_NEAR_YIELDS);
+    }
 }
 
 static void short_yields_tell_of_no_strangers(void **state)
@@ -108,11 +120,14 @@ static void short_yields_tell_of_no_strangers(void **state)
     assert_false(cohi_company_needs_time(&company));
 }
 
-static void two_long_yields_are_strangers(void **state)
+static void several_long_yields_are_strangers(void **state)
 {
     (void)state;
     cohi_company company = with_shared_core();
-    meet_strangers(&company);
+    uint64_t before_ns = START_NS - COHI_LONG_YIELD_NS;
+    long_yields(&company, before_ns, COHI_LONG_YIELDS - 1);
+    assert_int_equal(rung_at(&company, false, before_ns), COHI_RUNG_YIELD);
+    yield_takes(&company, START_NS, COHI_LONG_YIELD_NS);
     assert_true(cohi_company_needs_time(&company));
     assert_int_equal(rung_at(&company, false, START_NS), COHI_RUNG_SLEEP);
     assert_int_equal(rung_at(&company, false, START_NS + COHI_AVOID_NS - 1), COHI_RUNG_SLEEP);
@@ -134,12 +149,13 @@ static void strangers_that_left_are_forgotten(void **state)
 {
     (void)state;
     cohi_company company = with_shared_core();
+    uint64_t later_ns = START_NS + COHI_AVOID_NS;
     meet_strangers(&company);
-    yield_takes(&company, START_NS + COHI_RECENT_NS - 1, COHI_NS_PER_US);
+    short_yields(&company, later_ns, COHI_NEAR_YIELDS - 1);
     assert_true(cohi_company_needs_time(&company));
-    yield_takes(&company, START_NS + COHI_RECENT_NS, COHI_NS_PER_US);
+    short_yields(&company, later_ns, 1);
     assert_false(cohi_company_needs_time(&company));
-    yield_takes(&company, START_NS + 2 * COHI_RECENT_NS, COHI_LONG_YIELD_NS);
+    yield_takes(&company, later_ns + COHI_LONG_YIELD_NS, COHI_LONG_YIELD_NS);
     assert_false(cohi_company_needs_time(&company));
 }
 
@@ -193,9 +209,9 @@ int main(void)
         cmocka_unit_test(two_on_one_core_sleep_once_then_yield),
         cmocka_unit_test(two_on_one_core_sleep_beside_strangers),
         cmocka_unit_test(ranks_that_share_cores_yield),
-        cmocka_unit_test(one_long_yield_is_chance),
+        cmocka_unit_test(long_yields_far_apart_are_borne),
         cmocka_unit_test(short_yields_tell_of_no_strangers),
-        cmocka_unit_test(two_long_yields_are_strangers),
+        cmocka_unit_test(several_long_yields_are_strangers),
         cmocka_unit_test(it_tries_again_and_one_more_is_enough),
         cmocka_unit_test(strangers_that_left_are_forgotten),
         cmocka_unit_test(all_yields_are_timed_after_a_long_one),
