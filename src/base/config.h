@@ -58,7 +58,7 @@ typedef enum cohi_knob_type {
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init for the ranks to come")                                            \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
-      "how often to look again before yielding the core; auto: where each rank has one, 2000")     \
+      "how often to look again before yielding the core; auto: by who else wants it")              \
     X(kernels, COHI_KNOB_TEXT, "COHORT_KERNELS", "auto",                                           \
       "instructions to reduce and convert with: auto, avx512bf16, avx512, avx2, neon or portable") \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \

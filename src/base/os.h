@@ -112,6 +112,9 @@ void cohi_os_cores(unsigned char mask[COHI_OS_CORE_BYTES]);
 int cohi_os_cores_in(const unsigned char mask[COHI_OS_CORE_BYTES]);
 int cohi_os_core_count(void);
 
+/* The core that the calling thread is on, or -1 where the kernel does not tell. */
+int cohi_os_core_now(void);
+
 /* Identifies this boot of this host; equal exactly for processes that could share memory. */
 uint64_t cohi_os_host_id(void);
 

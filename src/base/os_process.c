@@ -111,6 +111,11 @@ int cohi_os_core_count(void)
     return cohi_os_cores_in(mask);
 }
 
+int cohi_os_core_now(void)
+{
+    return sched_getcpu();
+}
+
 static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)

@@ -141,6 +141,7 @@ typedef struct cohi_slot {
     _Alignas(COHI_CACHE_LINE) atomic_uint bell; /* futex; counts rings */
     atomic_uint sleepers;                       /* threads of this rank that announced sleep */
     atomic_uint watchers; /* those of them that sleep for a word of the heap */
+    atomic_uint core;     /* the core that the rank was last seen on, and 1; 0: not known */
 
     /* Behind the slot: the verdict on each rank (see core/verdict.h); for each team an area in
      * which it meets; for each rank a lane on which its messages come; for each team a staging

@@ -92,7 +92,7 @@ void cohi_call_sign(cohi_call *call)
 static void wake_all(const coh_team *team)
 {
     for (int i = 0; i < team->size; i++)
-        cohi_control_wake(team->slots[i]);
+        cohi_control_wake(team->world, team->slots[i]);
 }
 
 static void set_tag(cohi_call *call)
@@ -161,7 +161,7 @@ static bool has_entered(const cohi_post *theirs, uint32_t epoch, uint64_t *mark)
 static inline bool enters_soon(const coh_team *team, int index, uint64_t *mark)
 {
     const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
-    unsigned pauses = team->world->spins;
+    unsigned pauses = cohi_world_spins(team->world);
     bool entered;
     while (!(entered = has_entered(theirs, team->epoch, mark)) && pauses > 0) {
         cohi_cpu_relax();
@@ -287,7 +287,7 @@ static __attribute__((noinline)) coh_status wait_for_counts(cohi_call *call, coh
 static int first_behind(const coh_team *team, cohi_counter counter, uint64_t wanted, int index,
                         int end)
 {
-    for (unsigned pauses = team->world->spins; index < end;) {
+    for (unsigned pauses = cohi_world_spins(team->world); index < end;) {
         if (has_counted(count_of(team, index, counter), wanted)) {
             index++;
             continue;

@@ -55,7 +55,7 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
     cohi_slot *slot = rank == world->rank ? world->slot : world->peers[rank].slot;
     if (slot) {
         apply(slot, offset, bytes, count);
-        cohi_control_wake(slot);
+        cohi_control_wake(world, slot);
         return COH_OK;
     }
     coh_status status =
@@ -66,6 +66,12 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
     if (status == COH_PEER_LOST)
         cohi_verdict_presume(world, "a control write", rank, COHI_LOSS_LINK);
     return status;
+}
+
+void cohi_control_ring(const coh_world *world, cohi_slot *slot)
+{
+    cohi_company_show(world->slot);
+    cohi_slot_ring(slot);
 }
 
 coh_status cohi_control_fence(coh_world *world)

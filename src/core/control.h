@@ -16,14 +16,18 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
 /* Orders the writes to each peer. */
 coh_status cohi_control_fence(coh_world *world);
 
+/* Rings the bell of `slot`. One that sleeps may share its core with this rank without knowing, as
+ * this one need not have waited: it is shown first which core that is. */
+void cohi_control_ring(const coh_world *world, cohi_slot *slot);
+
 /* Wakes a mapped peer that sleeps. */
-static inline void cohi_control_wake(cohi_slot *slot)
+static inline void cohi_control_wake(const coh_world *world, cohi_slot *slot)
 {
     /* No full fence between the write and this load: a sleeper that is missed looks again within a
      * millisecond (core/wait.c), and the fence would cost each barrier a store's round trip. */
     atomic_signal_fence(memory_order_seq_cst);
     if (COHI_UNLIKELY(atomic_load_explicit(&slot->sleepers, memory_order_relaxed) > 0))
-        cohi_slot_ring(slot);
+        cohi_control_ring(world, slot);
 }
 
 /* The same after a write to its heap, which those that sleep for a meeting do not wait for. */

@@ -276,11 +276,11 @@ static void place_on_host(coh_world *world, const cohi_card *cards)
 }
 
 /*
- * How often a waiter that found nothing looks again before it yields its core, and yields before it
- * sleeps. With a core for each rank a mark usually comes within a microsecond, and a look costs one
- * to two nanoseconds; with fewer cores than ranks the one that is waited for needs this very core,
- * so looking again is wasted. Yields are for the case that it has the core in turn; a sleep and a
- * wake cost some ten yields.
+ * How often a waiter that found nothing looks again before it takes the ladder (core/wait.h), and
+ * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
+ * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
+ * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
+ * a sleep and a wake cost some ten yields.
  */
 enum { SPINS_WITH_CORE = 2000, SPINS_WITHOUT = 0, YIELDS = 200 };
 
@@ -298,14 +298,17 @@ static coh_status set_patience(coh_world *world, const cohi_config *config, cons
 {
     world->crowded = world->local_size > cores_of_host(world, cards);
     uint64_t spins = world->crowded ? SPINS_WITHOUT : SPINS_WITH_CORE;
-    if (strcmp(config->spin, "auto") != 0) {
+    bool automatic = strcmp(config->spin, "auto") == 0;
+    if (!automatic) {
         coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
         if (status != COH_OK)
             return status;
     }
     bool asks_engine = world->engine->lifecycle->idle != NULL;
-    world->spins = asks_engine ? 0 : (unsigned)spins;
-    world->yields = asks_engine ? 0 : YIELDS;
+    world->company.own_core = automatic && !world->crowded && !asks_engine;
+    world->company.spins = asks_engine ? 0 : (unsigned)spins;
+    world->company.yields = asks_engine ? 0 : YIELDS;
+    atomic_store(&world->spins, world->company.spins);
     return COH_OK;
 }
 

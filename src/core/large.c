@@ -173,7 +173,7 @@ void cohi_large_accept(cohi_mailbox *box, coh_request *receive, const cohi_envel
     bool stream = move->reach == COHI_REACH_NONE && ticket->offset == COHI_NO_OFFSET;
     atomic_store_explicit(&ticket->state, stream ? COHI_TICKET_STREAMING : COHI_TICKET_MOVING,
                           memory_order_release);
-    cohi_control_wake(world->peers[envelope->from].slot);
+    cohi_control_wake(world, world->peers[envelope->from].slot);
     start_moving(box, receive);
 }
 
@@ -237,7 +237,7 @@ static bool move_chunk(cohi_mailbox *box, coh_request *request, int peer)
         atomic_fetch_add(&ticket->done, 1);
     else if (error != ESRCH)
         atomic_store_explicit(&ticket->state, COHI_TICKET_FAILED, memory_order_release);
-    cohi_control_wake(box->world->peers[peer].slot);
+    cohi_control_wake(box->world, box->world->peers[peer].slot);
     return true;
 }
 
@@ -284,7 +284,7 @@ static bool stream_out(cohi_mailbox *box, coh_request *send, int to)
     send->move.gone += slot->bytes;
     out->stream++;
     atomic_store_explicit(&slot->full, 1, memory_order_release);
-    cohi_control_wake(box->world->peers[to].slot);
+    cohi_control_wake(box->world, box->world->peers[to].slot);
     return send->move.gone < send->bytes || end(box, send, COH_OK);
 }
 
@@ -299,7 +299,7 @@ static bool stream_in(cohi_mailbox *box, coh_request *receive, int from)
     receive->move.gone += slot->bytes;
     in->stream++;
     atomic_store_explicit(&slot->full, 0, memory_order_release);
-    cohi_control_wake(box->world->peers[from].slot);
+    cohi_control_wake(box->world, box->world->peers[from].slot);
     return receive->move.gone < receive->bytes || end(box, receive, COH_OK);
 }
 

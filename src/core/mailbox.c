@@ -198,7 +198,7 @@ bool cohi_mailbox_read(coh_world *world, int from, uint64_t team, uint32_t tag, 
     cohi_mailbox *box = world->mailbox;
     cohi_lane_in *in = &box->partners[from].in;
     bool taken = false;
-    for (unsigned looks = 0; looks <= world->spins;) {
+    for (unsigned looks = 0, most = cohi_world_spins(world); looks <= most;) {
         if (atomic_load_explicit(&box->work, memory_order_relaxed) > 0)
             return false;
         pthread_mutex_lock(&box->lock);
@@ -207,7 +207,7 @@ bool cohi_mailbox_read(coh_world *world, int from, uint64_t team, uint32_t tag, 
         pthread_mutex_unlock(&box->lock);
         if (!first || settled)
             return taken;
-        for (; looks <= world->spins && !cohi_lane_peek(in); looks++)
+        for (; looks <= most && !cohi_lane_peek(in); looks++)
             cohi_cpu_relax();
     }
     return false;
@@ -227,7 +227,7 @@ bool cohi_mailbox_write(coh_world *world, int to, uint64_t team, uint32_t tag, c
                    && cohi_lane_write(&partner->out, team, tag, data, bytes);
     pthread_mutex_unlock(&partner->out_lock);
     if (written)
-        cohi_control_wake(world->peers[to].slot);
+        cohi_control_wake(world, world->peers[to].slot);
     return written;
 }
 
@@ -267,7 +267,7 @@ static bool issue_by_lane(cohi_mailbox *box, coh_request *send, int to)
                     : cohi_large_announce(box, send, to);
     if (!gone)
         return false;
-    cohi_control_wake(world->peers[to].slot);
+    cohi_control_wake(world, world->peers[to].slot);
     if (small)
         complete(box, send, COH_OK);
     return true;

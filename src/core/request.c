@@ -22,7 +22,7 @@ void cohi_request_complete(coh_request *request, coh_status status)
         return;
     }
     atomic_store_explicit(&request->done, 1, memory_order_release);
-    cohi_control_wake(world->slot); /* it may be another thread's */
+    cohi_control_wake(world, world->slot); /* it may be another thread's */
 }
 
 static bool is_done(const coh_request *request)
@@ -186,7 +186,7 @@ static void make_room(const struct waiting *waiting, const cohi_wait *wait)
     cohi_mailbox *box = world->mailbox;
     bool send = first_of(waiting)->op == COHI_OP_SEND;
     if (atomic_load_explicit(&box->offers, memory_order_relaxed) == 0
-        || wait->looks < world->spins + (send ? 1 : world->yields))
+        || (send ? wait->looks <= cohi_world_spins(world) : !wait->asleep))
         return;
     pthread_mutex_lock(&box->lock);
     cohi_match_absorb(box);
@@ -289,7 +289,7 @@ static coh_status wait_long(struct waiting *waiting)
 static coh_status wait_for(struct waiting *waiting)
 {
     coh_world *world = waiting->world;
-    for (unsigned looks = 0; looks <= world->spins; looks++) {
+    for (unsigned looks = 0, most = cohi_world_spins(world); looks <= most; looks++) {
         if (cohi_mailbox_progress(world->mailbox))
             looks = 0;
         if (look(waiting))

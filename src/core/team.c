@@ -469,7 +469,7 @@ static coh_status tell(coh_team *team, int index, size_t parity, size_t round, u
     cohi_meet *meet = team->meets[index];
     if (COHI_LIKELY(meet != NULL)) {
         atomic_store_explicit(&meet->flags[parity][round].mark, mark, memory_order_release);
-        cohi_control_wake(team->slots[index]);
+        cohi_control_wake(team->world, team->slots[index]);
         return COH_OK;
     }
     size_t offset = cohi_slot_meet_offset(team->world->size, team->number)
@@ -493,7 +493,7 @@ static coh_status wait_for_flag(coh_team *team, const char *call, cohi_opcode op
                                 cohi_flag *flag)
 {
     coh_world *world = team->world;
-    for (unsigned pauses = world->spins;; pauses--) {
+    for (unsigned pauses = cohi_world_spins(world);; pauses--) {
         if (has_come(flag, team->epoch))
             return COH_OK;
         if (pauses == 0)
@@ -607,9 +607,10 @@ coh_status cohi_team_line_up(coh_team *team, const char *call, cohi_opcode op)
         return cohi_team_meet(team, call, op);
     uint64_t mark = begin_meeting(team, op);
     for (int i = 0; i < team->size; i++)
-        cohi_control_wake(team->slots[i]);
+        cohi_control_wake(team->world, team->slots[i]);
     int index = first_without(team, mark, next_member(team, team->index));
-    for (unsigned pauses = team->world->spins; index != team->index && pauses > 0; pauses--) {
+    for (unsigned pauses = cohi_world_spins(team->world); index != team->index && pauses > 0;
+         pauses--) {
         cohi_cpu_relax();
         index = first_without(team, mark, index);
     }

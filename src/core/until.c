@@ -222,7 +222,7 @@ static coh_status wait_long(coh_world *world, const char *call, const coh_watch 
 static coh_status wait_for(coh_world *world, const char *call, const coh_watch *watch,
                            struct question *question)
 {
-    for (unsigned looks = 0; looks <= world->spins; looks++) {
+    for (unsigned looks = 0, most = cohi_world_spins(world); looks <= most; looks++) {
         if (answered(watch, question))
             return COH_OK;
         cohi_cpu_relax();
@@ -246,7 +246,7 @@ static bool wait_fast(coh_world *world, coh_dtype dtype, const void *word, coh_c
         return false;
     uint64_t wanted = read_value(value, bytes);
     order_of *order_words = orders[dtype];
-    for (unsigned looks = 0; looks <= world->spins; looks++) {
+    for (unsigned looks = 0, most = cohi_world_spins(world); looks <= most; looks++) {
         int order = order_words(load_word(word, bytes), wanted);
         if (satisfying[compare] & (order < 0 ? BELOW : order > 0 ? ABOVE : EQUAL))
             return true;

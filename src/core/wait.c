@@ -1,3 +1,32 @@
+/*
+ * A waiting rank can look on, yield its core, or sleep until its bell rings. Which one is right
+ * depends on who else wants the core (core/company.h decides, by the rules below).
+ *
+ * Nobody, or strangers: processes that have nothing to do with the job. The rank looks for half a
+ * millisecond, then sleeps. It does not yield. The kernel puts a rank that yields behind the
+ * stranger, for a time slice of some milliseconds, and the next meeting is that late; the others
+ * yield meanwhile, and the ranks never run at the same time. Nor does it look for ever: a rank that
+ * looks while its peer is off its core wastes its own slice, and is off when the peer comes back. A
+ * sleeper spends nothing and has a claim to the core: when the peer is back and rings, the kernel
+ * lets it run at once, and from then on both run together until one has used up its share. Two
+ * ranks bound to two cores, a stranger on each, 20 us of work between collectives, us for each
+ * collective: yielding 190, looking for ever 99, looking and sleeping 43. 50 us of work: 3600, 139,
+ * 106. No more than twice the work can be hoped for, as the strangers have half of the time.
+ *
+ * The rank that is waited for, where each could have a core: the kernel may start both on one, and
+ * takes 10 to 100 ms to part them. Then every look is wasted. Ranks show on the board which core
+ * they are on. A rank that finds the awaited one on its own core first sleeps, since a sleeper is
+ * woken on an idle core if there is one. If there is none, it yields instead: a barrier takes 2 us
+ * that way, and 7 by sleeping.
+ *
+ * Ranks of this job, where they outnumber the cores: it yields at once. Each yield gives the core
+ * to a rank that may be the awaited one.
+ *
+ * Strangers among those: yields that take a time slice tell. If they are close together it sleeps
+ * instead of yielding, and tries again after a while. Barriers of 4 ranks on two cores with two
+ * strangers: 1950 us yielding, 130 us sleeping. A lone stranger gets a slice now and then, which
+ * costs less than sleeping each time.
+ */
 #include "core/wait.h"
 
 #include "base/clock.h"
@@ -13,6 +42,9 @@
 #define STEP_COUNTS_NS (20 * COHI_NS_PER_MS)
 /* A sleeper looks again at least this often: a plain store from a mapped peer wakes nobody. */
 #define SLEEP_NS COHI_NS_PER_MS
+/* But the first time sooner: a ring can be missed (see cohi_control_wake) only by who announced
+ * himself just then. */
+#define FIRST_SLEEP_NS (100 * COHI_NS_PER_US)
 /* How often a sleeper asks who keeps it waiting. */
 #define EXAMINE_NS (50 * COHI_NS_PER_MS)
 
@@ -219,6 +251,21 @@ static void announce(cohi_wait *wait)
     wait->bell = atomic_load(&slot->bell);
 }
 
+/* Whether the awaited rank is on this core. If so, looking is of no use, and calls skip it. */
+static bool is_together(const cohi_wait *wait)
+{
+    coh_world *world = wait->world;
+    const cohi_company *company = &world->company;
+    if (!company->own_core)
+        return false;
+    bool together =
+        cohi_company_together(world->slot, wait->rank >= 0 ? world->peers[wait->rank].slot : NULL);
+    unsigned spins = together ? 0 : company->spins;
+    if (cohi_world_spins(world) != spins)
+        atomic_store_explicit(&world->spins, spins, memory_order_relaxed);
+    return together;
+}
+
 static coh_status sleep_once(cohi_wait *wait)
 {
     coh_world *world = wait->world;
@@ -229,10 +276,55 @@ static coh_status sleep_once(cohi_wait *wait)
     if (world->engine->lifecycle->idle)
         world->engine->lifecycle->idle(world->endpoint, SLEEP_NS);
     else
-        cohi_os_futex_wait(&world->slot->bell, wait->bell, SLEEP_NS);
+        cohi_os_futex_wait(&world->slot->bell, wait->bell, wait->slept ? SLEEP_NS : FIRST_SLEEP_NS);
+    wait->slept = true;
     wait->bell = atomic_load(&world->slot->bell);
     count_time(wait);
+    if (is_together(wait))
+        cohi_company_placed(&world->company, wait->last_ns);
     return wait->waited_ns >= wait->examine_at_ns ? examine(wait) : COH_OK;
+}
+
+static void yield_once(cohi_wait *wait)
+{
+    cohi_company *company = &wait->world->company;
+    wait->yields++;
+    if (!cohi_company_times(company)) {
+        sched_yield();
+        return;
+    }
+    uint64_t begin_ns = cohi_now_ns();
+    sched_yield();
+    cohi_company_yielded(company, begin_ns, cohi_now_ns());
+}
+
+static cohi_rung next_rung(cohi_wait *wait)
+{
+    cohi_company *company = &wait->world->company;
+    cohi_scene scene = {.together = is_together(wait), .yields = wait->yields};
+    if (cohi_company_needs_time(company)) {
+        scene.now_ns = cohi_now_ns();
+        wait->looked_from_ns = wait->looked_from_ns ? wait->looked_from_ns : scene.now_ns;
+        scene.looked_ns = scene.now_ns - wait->looked_from_ns;
+    }
+    return cohi_company_rung(company, &scene);
+}
+
+static coh_status climb(cohi_wait *wait)
+{
+    enum { LOOKS_AT_ONCE = 32 }; /* they take less than a microsecond */
+    if (wait->asleep)
+        return sleep_once(wait);
+    if (wait->rung != COHI_RUNG_LOOK || wait->climbed % LOOKS_AT_ONCE == 0)
+        wait->rung = next_rung(wait);
+    wait->climbed++;
+    if (wait->rung == COHI_RUNG_SLEEP)
+        return sleep_once(wait);
+    if (wait->rung == COHI_RUNG_YIELD)
+        yield_once(wait);
+    else
+        cohi_cpu_relax();
+    return COH_OK;
 }
 
 coh_status cohi_wait_step(cohi_wait *wait)
@@ -247,16 +339,11 @@ coh_status cohi_wait_step(cohi_wait *wait)
         if (status != COH_OK)
             return status;
     }
-    unsigned looks = wait->looks++;
-    if (looks < world->spins) {
+    if (wait->looks++ < cohi_world_spins(world)) {
         cohi_cpu_relax();
         return COH_OK;
     }
-    if (looks < world->spins + world->yields) {
-        sched_yield();
-        return COH_OK;
-    }
-    return sleep_once(wait);
+    return climb(wait);
 }
 
 coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,

@@ -1,10 +1,10 @@
 /*
  * wait.h - how a blocking call waits, everywhere.
  *
- * The ladder: look often, then yield the core between looks, then sleep, looking again at least
- * every millisecond (a plain store from a mapped peer wakes nobody) or when the bell rings. On the
- * way it watches for verdicts, warns, and passes a verdict itself on a rank that keeps others
- * waiting without need.
+ * The ladder: look often; then look on or yield the core between looks, whichever suits the company
+ * (core/company.h); then sleep, looking again at least every millisecond (a plain store from a
+ * mapped peer wakes nobody) or when the bell rings. On the way it watches for verdicts, warns, and
+ * passes a verdict itself on a rank that keeps others waiting without need.
  *
  *     cohi_wait wait;
  *     cohi_wait_begin(&wait, world, call, op, team, rank);
@@ -36,7 +36,12 @@ typedef struct cohi_wait {
     int rank;       /* the one that is waited for next; -1: any */
     int shown;      /* of several requests: for whom others see it wait, as in a slot; else -1 */
     unsigned looks;
+    unsigned climbed; /* steps after the first looks */
+    unsigned yields;  /* among them */
+    cohi_rung rung;   /* of the last of them */
+    uint64_t looked_from_ns;
     bool asleep; /* announced in slot->sleepers */
+    bool slept;
     unsigned bell;
     uint64_t last_ns;
     uint64_t waited_ns;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "bootstrap/board.h"
 #include "bootstrap/group.h"
+#include "core/company.h"
 #include "core/team.h"
 #include "engine/engine.h"
 
@@ -76,14 +77,14 @@ struct coh_world {
     /* Fixed at init. */
     const cohi_engine *engine;
     cohi_endpoint *endpoint;
-    bool remote; /* some peer is reached by the engine */
-    unsigned spins;
+    bool remote;  /* some peer is reached by the engine */
     bool crowded; /* more ranks than cores on this host; the same on all of its ranks */
-    unsigned yields;
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
     cohi_profile profile;                                /* of the host; its ranks have the same */
+    atomic_uint spins;    /* looks before a wait does anything else; see cohi_world_spins */
+    cohi_company company; /* these two change as waits learn */
     _Alignas(8) unsigned char tuning[COHI_TUNING_BYTES]; /* rank 0's; see core/tuning.h */
 
     cohi_board *board;
@@ -119,6 +120,12 @@ static inline bool cohi_world_admits(const coh_world *world)
     return cohi_bound_world == world
            || (!cohi_bound_world
                && atomic_load_explicit(&world->slot->thread, memory_order_relaxed) != 0);
+}
+
+/* How often a call looks again for what it waits for, before it takes the ladder (core/wait.h). */
+static inline unsigned cohi_world_spins(const coh_world *world)
+{
+    return atomic_load_explicit(&((coh_world *)world)->spins, memory_order_relaxed);
 }
 
 /* What is special about the world, but for `bits`. */

@@ -1,6 +1,8 @@
 /* Waits and tests on words of one's own memory: SEMANTICS.md rows 7 and 12. */
 #include "conform.h"
 
+#include "core/world.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -423,6 +425,77 @@ static void bad_watches_refused(test_rank *self)
     CHECK_OK(coh_free(world, words));
 }
 
+/* ---- sleeping ---- */
+
+static bool all_others_sleep(const test_rank *self)
+{
+    bool asleep = true;
+    for (int rank = 0; rank < self->size; rank++)
+        asleep =
+            asleep
+            && (rank == self->rank || atomic_load(&self->world->peers[rank].slot->sleepers) > 0);
+    return asleep;
+}
+
+static coh_status meet_by_barrier(coh_world *world)
+{
+    return coh_barrier(world);
+}
+
+static coh_status meet_by_all_reduce(coh_world *world)
+{
+    int32_t one = 1, sum = 0;
+    coh_status status = coh_all_reduce(coh_team_world(world), COH_I32, COH_SUM, &one, &sum, 1);
+    CHECK(status != COH_OK || sum == coh_size(world));
+    return status;
+}
+
+/* The last one comes when all others sleep, and must have rung the bell of each. They come when
+ * they have awoken from what they waited for before. Of three, two would wait for each other
+ * first, and then anew. */
+static void come_last(test_rank *self, coh_status (*meet)(coh_world *world), uint64_t arrived)
+{
+    unsigned bells[TEST_RANKS_MAX];
+    if (!CHECK(test_await(self->shared, arrived, 30)))
+        return;
+    for (double end = test_now() + 30; !all_others_sleep(self) && test_now() < end;)
+        test_sleep(0.001);
+    if (!CHECK(all_others_sleep(self)))
+        return;
+    for (int rank = 0; rank < self->size; rank++)
+        bells[rank] = atomic_load(&self->world->peers[rank].slot->bell);
+    CHECK_OK(meet(self->world));
+    for (int rank = 0; rank < self->size; rank++)
+        CHECK(rank == self->rank
+              || atomic_load(&self->world->peers[rank].slot->bell) != bells[rank]);
+}
+
+static void sleepers_are_rung(test_rank *self)
+{
+    coh_status (*const meets[])(coh_world *) = {meet_by_barrier, meet_by_all_reduce};
+    _Atomic uint64_t *arrivals = self->shared;
+    uint64_t before = atomic_load(arrivals);
+    CHECK_OK(coh_barrier(self->world));
+    for (size_t i = 0; i < sizeof meets / sizeof *meets; i++) {
+        if (self->rank == 0) {
+            come_last(self, meets[i], before + (i + 1) * (uint64_t)(self->size - 1));
+        } else {
+            atomic_fetch_add(arrivals, 1);
+            CHECK_OK(meets[i](self->world));
+        }
+    }
+}
+
+/* A number of looks that the user set is not changed by what waits learn. */
+static void forced_looks_stay(test_rank *self)
+{
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(cohi_world_spins(self->world), 7);
+        CHECK(!self->world->company.own_core);
+        sleepers_are_rung(self);
+    }
+}
+
 const test_case conform_waits[] = {
     CASE(every_comparison_and_type, "S12", ON_MEMORY, SIZE(1) | SIZE(2), .limit_s = 60),
     CASE(masks_and_vectors, "S12", ON_MEMORY, SIZE(1) | SIZE(3), .limit_s = 60),
@@ -434,5 +507,8 @@ const test_case conform_waits[] = {
     CASE(satisfied_by_a_thread, "S7 S12", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(words_from_all_ranks, "S12", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(bad_watches_refused, "S12", ON_MEMORY, SIZE(1) | SIZE(2)),
+    CASE(sleepers_are_rung, "S12", ON_MAPPED, SIZE(2), .limit_s = 60),
+    CASE(forced_looks_stay, "S12", ON_MAPPED, SIZE(2), .limit_s = 60,
+         .environment = "COHORT_SPIN=7"),
 };
 CONFORM_COUNT(waits);
