@@ -1,6 +1,7 @@
 #include "info.h"
 
 #include "base/os.h"
+#include "graph/cpu/blas.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +80,15 @@ static uint64_t soft_limit(int resource)
     return limit.rlim_cur;
 }
 
+/* The core type of OpenBLAS, which decides how fast products are. */
+static void add_products(json_t *facts)
+{
+    char text[64] = "no OpenBLAS";
+    if (cohi_matmul_open() == COH_OK)
+        snprintf(text, sizeof text, "OpenBLAS, %.40s", cohi_matmul_core());
+    add_text(facts, "matrix_products", text);
+}
+
 json_t *cohi_info_host(void)
 {
     json_t *facts = json_object();
@@ -88,6 +98,7 @@ json_t *cohi_info_host(void)
     add_number(facts, "cores_online", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     add_limit(facts, "memory_total_bytes", cohi_os_memory_total(), "unknown");
     add_limit(facts, "memory_available_bytes", cohi_os_memory_available(), "unknown");
+    add_products(facts);
     add_number(facts, "page_bytes", cohi_os_page_bytes());
     add_huge_pages(facts);
     add_limit(facts, "address_space_left_bytes", cohi_os_address_space_left(), "unlimited");

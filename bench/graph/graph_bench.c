@@ -6,7 +6,8 @@
  *
  * Figures are medians of rounds in which both sides are measured in turns.
  */
-#include <cblas.h>
+#include "graph/cpu/blas_library.h"
+
 #include <cohort-graph.h>
 #include <math.h>
 #include <stdio.h>
@@ -135,11 +136,12 @@ static void bench_kernels(coh_device *device)
 static void bare_products(const float *x, const float *w[3], float *h[3], int rows, int width,
                           int inner)
 {
+    const cohi_blas *blas = cohi_blas_functions();
     for (int i = 0; i < 2; i++)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, inner, width, 1, x, width, w[i],
-                    width, 0, h[i], inner);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, width, inner, 1, h[0], inner, w[2],
-                inner, 0, h[2], width);
+        blas->cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, inner, width, 1, x, width,
+                          w[i], width, 0, h[i], inner);
+    blas->cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, width, inner, 1, h[0], inner,
+                      w[2], inner, 0, h[2], width);
 }
 
 static float *floats(size_t count)
@@ -273,9 +275,10 @@ int main(void)
         for (size_t count = 256; count <= 4 << 20; count *= 8)
             bench_reduce(device, world, count);
     } else {
-        openblas_set_num_threads(1);
         bench_kernels(device);
-        printf("products:\n");
+        must(cohi_blas_open());
+        printf("products, with the kernels of %s:\n",
+               cohi_blas_functions()->openblas_get_corename());
         bench_block(device, 512, 1024, 2816);
         bench_block(device, 64, 512, 1408);
         printf("chain of silu, mul, scale, add:\n");

@@ -25,12 +25,6 @@ double cohi_direct_reduce_scatter_cost(const cohi_model *model, int ranks, doubl
     return model->call + 2 * model->line * (1 + ranks / 8.0) + cohi_model_reduce(model, bytes);
 }
 
-/* Each target from all sources before it, in a cache that holds them all. */
-double cohi_direct_scan_cost(const cohi_model *model, int ranks, double bytes)
-{
-    return cohi_two_shot_cost(model, ranks, bytes) + bytes * model->reduce * ranks / 2;
-}
-
 /*
  * The loop for a call in which this member copies `all` bytes, `bytes` of them from `source`. The
  * sizes from which on it stores past the caches are the profile's; Sapphire Rapids, us cached
@@ -291,39 +285,19 @@ coh_status cohi_direct_all_to_all(cohi_call *call)
 
 /* ---- scan ---- */
 
-/* From the last member to the first, so that a source which is a target too is read before it is
- * overwritten. */
-static void scan_range(cohi_call *call, size_t first, size_t count)
-{
-    cohi_coll_gear *gear = cohi_team_gear(call->team);
-    cohi_reduction how = cohi_call_reduction(call);
-    size_t at = first * call->element;
-    for (int i = 0; i < call->team->size; i++)
-        gear->sources[i] = cohi_place_at(call, COHI_SOURCE, i) + at;
-    for (int i = call->team->size - 1; i >= 0; i--) {
-        int members = i + (call->exclusive ? 0 : 1);
-        void *target = cohi_place_at(call, COHI_TARGET, i) + at;
-        if (members == 0)
-            cohi_fill_identity(call, target, count);
-        else
-            cohi_reduce(&how, &target, 1, gear->sources, members, count);
-    }
-}
-
 /* Each member works out its share of the elements for all. */
 coh_status cohi_direct_scan(cohi_call *call)
 {
-    enum { CHUNK_BYTES = 8 << 10 };
+    cohi_coll_gear *gear = cohi_team_gear(call->team);
     coh_status status = cohi_place_enter(call, 0);
     if (status != COH_OK)
         return status;
     if (!all_placed(call, COHI_SOURCE) || !all_placed(call, COHI_TARGET))
         return give_up(call);
-    cohi_span share = cohi_share(call, call->count, call->team->index);
-    size_t most = CHUNK_BYTES / call->element, end = share.first + share.count;
-    for (size_t first = share.first; first < end; first += most) {
-        scan_range(call, first, end - first < most ? end - first : most);
-        cohi_call_beat(call);
+    for (int i = 0; i < call->team->size; i++) {
+        gear->sources[i] = cohi_place_at(call, COHI_SOURCE, i);
+        gear->targets[i] = cohi_place_at(call, COHI_TARGET, i);
     }
+    cohi_reduce_range(call, call->team->size, cohi_share(call, call->count, call->team->index));
     return cohi_count_leave(call);
 }

@@ -10,7 +10,6 @@
 
 double cohi_direct_cost(const cohi_model *model, int ranks, double bytes);
 double cohi_direct_all_gather_cost(const cohi_model *model, int ranks, double bytes);
-double cohi_direct_scan_cost(const cohi_model *model, int ranks, double bytes);
 double cohi_direct_reduce_scatter_cost(const cohi_model *model, int ranks, double bytes);
 
 coh_status cohi_direct_reduce_scatter(cohi_call *call);

@@ -53,7 +53,7 @@ const cohi_algorithm cohi_mapped_algorithms[] = {
     {"staged", COHI_ALL_TO_ALL, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
     {"one-shot", COHI_SCAN, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_cost,
      cohi_one_shot_scan},
-    {"direct", COHI_SCAN, IN_ORDER, cohi_mapped_applies, NULL, cohi_direct_scan_cost,
+    {"direct", COHI_SCAN, IN_ORDER, cohi_mapped_applies, NULL, cohi_two_shot_cost,
      cohi_direct_scan},
     {"staged", COHI_SCAN, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
     {0},

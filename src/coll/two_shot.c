@@ -55,6 +55,28 @@ static bool streams(const cohi_call *call, int targets, size_t range_bytes)
                                       call->team->size, (size_t)cohi_profile_now(from));
 }
 
+/* Without each member's own. The identity is stored last: where it goes may be a source as well. */
+static void scan_before(const cohi_call *call, const cohi_reduction *how, size_t count)
+{
+    cohi_coll_gear *gear = cohi_team_gear(call->team);
+    int before = call->team->size - 1;
+    if (before > 0)
+        cohi_scan(how, gear->targets + 1, gear->sources, before, count);
+    cohi_fill_identity(call, gear->targets[0], count);
+}
+
+static void reduce_next(const cohi_call *call, const cohi_reduction *how, int targets, size_t count)
+{
+    cohi_coll_gear *gear = cohi_team_gear(call->team);
+    int size = call->team->size;
+    if (call->kind != COHI_SCAN)
+        cohi_reduce(how, gear->targets, targets, gear->sources, size, count);
+    else if (call->exclusive)
+        scan_before(call, how, count);
+    else
+        cohi_scan(how, gear->targets, gear->sources, size, count);
+}
+
 void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)
 {
     cohi_coll_gear *gear = cohi_team_gear(call->team);
@@ -65,7 +87,7 @@ void cohi_reduce_range(cohi_call *call, int targets, cohi_span range)
     how.stream = streams(call, targets, range.count * call->element);
     while (range.count > 0) {
         size_t count = range.count < most ? range.count : most;
-        cohi_reduce(&how, gear->targets, targets, gear->sources, size, count);
+        reduce_next(call, &how, targets, count);
         cohi_call_beat(call);
         move_pointers(gear, size, targets, count * call->element);
         range.count -= count;

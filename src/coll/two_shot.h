@@ -16,7 +16,8 @@ double cohi_two_shot_reduce_cost(const cohi_model *model, int ranks, double byte
 coh_status cohi_two_shot_all_reduce(cohi_call *call);
 coh_status cohi_two_shot_reduce(cohi_call *call);
 
-/* Reduces `range` of gear->sources, of all members, into the first `targets` of gear->targets. */
+/* Reduces `range` of gear->sources, of all members, into the first `targets` of gear->targets; of a
+ * scan, into those of all members, each the sources up to its own or before it. */
 void cohi_reduce_range(cohi_call *call, int targets, cohi_span range);
 
 #endif

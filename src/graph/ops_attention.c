@@ -137,7 +137,7 @@ static coh_status shape_attention(coh_op_call *call)
         return cohi_fail_shape(call, 0, "less than 2^31 of each");
     if (__builtin_mul_overflow(q->dim[0], k->dim[0] * sizeof(float), &call->scratch_bytes))
         return cohi_fail_shape(call, 0, "fewer rows");
-    return COH_OK;
+    return cohi_matmul_open();
 }
 
 /* One head: scores of all rows, their softmax up to each row's own position, the mix of values. */

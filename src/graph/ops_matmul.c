@@ -63,7 +63,7 @@ static coh_status shape_matmul(coh_op_call *call)
                         cohi_shape_text(a, left), cohi_shape_text(b, right));
     cohi_like_first(call);
     call->output.shape.dim[a->dims - 1] = p.n;
-    return COH_OK;
+    return cohi_matmul_open();
 }
 
 static coh_status kernel_matmul(const coh_op_call *call)

@@ -197,6 +197,59 @@ LANES_INLINE void reduce_units(const cohi_kernel_job *job, const struct recipe *
         reduce_some(job, recipe, at, end - at);
 }
 
+/* ---- scans ---- */
+
+/*
+ * Whole blocks, as reduce_blocks; but target t gets the result of the sources up to t, which stays
+ * in registers from one to the next. A source is loaded before the target ahead of it is stored,
+ * so that these may be the same memory.
+ */
+LANES_INLINE size_t scan_blocks(const cohi_kernel_job *job, const struct recipe *recipe,
+                                store_form *store, size_t at)
+{
+    const struct codec *in = recipe->in;
+    const size_t step = in->unit * in->element;
+    const int source_count = job->source_count;
+    for (; job->count - at >= BLOCK_UNITS * in->unit; at += BLOCK_UNITS * in->unit) {
+        const size_t byte = at * in->element;
+        const char *from = (const char *)job->sources[0] + byte;
+        lanes a = in->load(from), b = in->load(from + step);
+        lanes c = in->load(from + 2 * step), d = in->load(from + 3 * step);
+        for (int s = 1; s < source_count; s++) {
+            from = (const char *)job->sources[s] + byte;
+            lanes e = in->load(from), f = in->load(from + step);
+            lanes g = in->load(from + 2 * step), h = in->load(from + 3 * step);
+            store((char *)job->targets[s - 1] + byte, a, b, c, d);
+            a = recipe->combine(a, e);
+            b = recipe->combine(b, f);
+            c = recipe->combine(c, g);
+            d = recipe->combine(d, h);
+        }
+        store((char *)job->targets[source_count - 1] + byte, a, b, c, d);
+    }
+    return at;
+}
+
+/* Elements [at, end), a unit or less at a time. */
+LANES_INLINE void scan_units(const cohi_kernel_job *job, const struct recipe *recipe, size_t at,
+                             size_t end)
+{
+    const struct codec *in = recipe->in;
+    for (size_t elements; at < end; at += elements) {
+        elements = end - at < in->unit ? end - at : in->unit;
+        const size_t byte = at * in->element, bytes = elements * in->element;
+        lanes a = in->load_some((const char *)job->sources[0] + byte, bytes);
+        for (int s = 1; s < job->source_count; s++) {
+            lanes next = in->load_some((const char *)job->sources[s] + byte, bytes);
+            in->store_some((char *)job->targets[s - 1] + byte, a, bytes);
+            a = recipe->combine(a, next);
+        }
+        in->store_some((char *)job->targets[job->source_count - 1] + byte, a, bytes);
+    }
+}
+
+/* ---- whole runs ---- */
+
 typedef void units_form(const cohi_kernel_job *job, size_t at, size_t end);
 typedef size_t blocks_form(const cohi_kernel_job *job, const struct recipe *recipe,
                            store_form *store, size_t at);
@@ -258,6 +311,16 @@ LANES_INLINE void reduce_all(const cohi_kernel_job *job, const struct recipe *re
         at = reduce_pairs(job, recipe, at);
     else
         at = reduce_blocks(job, recipe, recipe->out->store_block, at);
+    if (at < job->count)
+        units(job, at, job->count);
+}
+
+/* The same for a scan; `units` is scan_units. */
+LANES_INLINE void scan_all(const cohi_kernel_job *job, const struct recipe *recipe,
+                           units_form *units)
+{
+    size_t at = job->stream ? stream_blocks(job, recipe, scan_blocks, units) : 0;
+    at = scan_blocks(job, recipe, recipe->out->store_block, at);
     if (at < job->count)
         units(job, at, job->count);
 }

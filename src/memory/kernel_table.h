@@ -239,8 +239,21 @@ DEFINE_DIVIDE(u64, uint64_t, uint64_t)
         all(job, &name##_recipe, name##_units);                                               \
     }
 
-#define DEFINE_REDUCE(name, in, combine, finish) \
+/* Without a scan: there is no mean of the members up to one. */
+#define DEFINE_MEAN(name, in, combine, finish) \
     DEFINE_KERNEL(name, reduce_all, in, in, combine, finish)
+
+#define DEFINE_REDUCE(name, in, combine)                                                           \
+    DEFINE_KERNEL(name, reduce_all, in, in, combine, as_it_is)                                     \
+    static __attribute__((noinline)) void name##_scan_units(const cohi_kernel_job *job, size_t at, \
+                                                            size_t end)                            \
+    {                                                                                              \
+        scan_units(job, &name##_recipe, at, end);                                                  \
+    }                                                                                              \
+    static void name##_scan(const cohi_kernel_job *job)                                            \
+    {                                                                                              \
+        scan_all(job, &name##_recipe, name##_scan_units);                                          \
+    }
 
 /* X(type, its codec, what its lanes are) */
 #define SMALL_TABLE(X)           \
@@ -253,12 +266,12 @@ DEFINE_DIVIDE(u64, uint64_t, uint64_t)
     X(f32, codec_32, f32) \
     SMALL_TABLE(X)
 
-#define DEFINE_FLOAT(type, in, lane)                            \
-    DEFINE_REDUCE(type##_sum, in, sum_##lane, as_it_is)         \
-    DEFINE_REDUCE(type##_mean, in, sum_##lane, divide_##lane)   \
-    DEFINE_REDUCE(type##_product, in, product_##lane, as_it_is) \
-    DEFINE_REDUCE(type##_min, in, min_##lane, as_it_is)         \
-    DEFINE_REDUCE(type##_max, in, max_##lane, as_it_is)
+#define DEFINE_FLOAT(type, in, lane)                        \
+    DEFINE_REDUCE(type##_sum, in, sum_##lane)               \
+    DEFINE_MEAN(type##_mean, in, sum_##lane, divide_##lane) \
+    DEFINE_REDUCE(type##_product, in, product_##lane)       \
+    DEFINE_REDUCE(type##_min, in, min_##lane)               \
+    DEFINE_REDUCE(type##_max, in, max_##lane)
 FLOAT_TABLE(DEFINE_FLOAT)
 #undef DEFINE_FLOAT
 
@@ -273,13 +286,13 @@ FLOAT_TABLE(DEFINE_FLOAT)
     X(u32, 32)           \
     X(u64, 64)
 
-#define DEFINE_WIDTH(bits)                                              \
-    DEFINE_REDUCE(word##bits##_sum, codec_##bits, sum_##bits, as_it_is) \
-    DEFINE_REDUCE(word##bits##_product, codec_##bits, product_##bits, as_it_is)
-#define DEFINE_INTEGER(type, bits)                                      \
-    DEFINE_REDUCE(type##_mean, codec_##bits, sum_##bits, divide_##type) \
-    DEFINE_REDUCE(type##_min, codec_##bits, min_##type, as_it_is)       \
-    DEFINE_REDUCE(type##_max, codec_##bits, max_##type, as_it_is)
+#define DEFINE_WIDTH(bits)                                    \
+    DEFINE_REDUCE(word##bits##_sum, codec_##bits, sum_##bits) \
+    DEFINE_REDUCE(word##bits##_product, codec_##bits, product_##bits)
+#define DEFINE_INTEGER(type, bits)                                    \
+    DEFINE_MEAN(type##_mean, codec_##bits, sum_##bits, divide_##type) \
+    DEFINE_REDUCE(type##_min, codec_##bits, min_##type)               \
+    DEFINE_REDUCE(type##_max, codec_##bits, max_##type)
 DEFINE_WIDTH(8)
 DEFINE_WIDTH(16)
 DEFINE_WIDTH(32)
@@ -289,13 +302,13 @@ INTEGER_TABLE(DEFINE_INTEGER)
 #undef DEFINE_INTEGER
 
 /* These know no elements: they count bytes. */
-DEFINE_REDUCE(bits_and, codec_8, and_bits, as_it_is)
-DEFINE_REDUCE(bits_or, codec_8, or_bits, as_it_is)
-DEFINE_REDUCE(bits_xor, codec_8, xor_bits, as_it_is)
+DEFINE_REDUCE(bits_and, codec_8, and_bits)
+DEFINE_REDUCE(bits_or, codec_8, or_bits)
+DEFINE_REDUCE(bits_xor, codec_8, xor_bits)
 
-DEFINE_REDUCE(bool_and, codec_bool, and_bits, as_it_is)
-DEFINE_REDUCE(bool_or, codec_bool, or_bits, as_it_is)
-DEFINE_REDUCE(bool_xor, codec_bool, xor_bits, as_it_is)
+DEFINE_REDUCE(bool_and, codec_bool, and_bits)
+DEFINE_REDUCE(bool_or, codec_bool, or_bits)
+DEFINE_REDUCE(bool_xor, codec_bool, xor_bits)
 
 /* ---- conversions ---- */
 
@@ -351,21 +364,36 @@ DEFINE_INTEGER_CONVERT(u64, uint64_t, 0, UINT64_MAX, 0x1p64f)
 
 /* ---- the table ---- */
 
-#define FLOAT_ROW(type)                                                                   \
-    {                                                                                     \
-        [COH_SUM] = type##_sum, [COH_MEAN] = type##_mean, [COH_PRODUCT] = type##_product, \
-        [COH_MIN] = type##_min, [COH_MAX] = type##_max,                                   \
-    }
-#define INTEGER_ROW(type, bits)                                                               \
-    {                                                                                         \
-        [COH_SUM] = word##bits##_sum, [COH_MEAN] = type##_mean,                               \
-        [COH_PRODUCT] = word##bits##_product, [COH_MIN] = type##_min, [COH_MAX] = type##_max, \
-        [COH_AND] = bits_and, [COH_OR] = bits_or, [COH_XOR] = bits_xor,                       \
-    }
-#define BOOL_ROW                                                                                  \
-    {                                                                                             \
-        [COH_SUM] = bool_or, [COH_PRODUCT] = bool_and, [COH_MIN] = bool_and, [COH_MAX] = bool_or, \
-        [COH_AND] = bool_and, [COH_OR] = bool_or, [COH_XOR] = bool_xor,                           \
+/* `form` is nothing or _scan. */
+#define FLOAT_ROW(type, form)                                           \
+    [COH_SUM] = type##_sum##form, [COH_PRODUCT] = type##_product##form, \
+    [COH_MIN] = type##_min##form, [COH_MAX] = type##_max##form
+#define INTEGER_ROW(type, bits, form)                                                       \
+    [COH_SUM] = word##bits##_sum##form, [COH_PRODUCT] = word##bits##_product##form,         \
+    [COH_MIN] = type##_min##form, [COH_MAX] = type##_max##form, [COH_AND] = bits_and##form, \
+    [COH_OR] = bits_or##form, [COH_XOR] = bits_xor##form
+#define BOOL_ROW(form)                                                                     \
+    [COH_SUM] = bool_or##form, [COH_PRODUCT] = bool_and##form, [COH_MIN] = bool_and##form, \
+    [COH_MAX] = bool_or##form, [COH_AND] = bool_and##form, [COH_OR] = bool_or##form,       \
+    [COH_XOR] = bool_xor##form
+#define MEAN(type) , [COH_MEAN] = type##_mean
+#define NO_MEAN(type)
+#define REDUCE_ROWS(form, MEAN_OF)                                                               \
+    {                                                                                            \
+        [COH_I8] = {INTEGER_ROW(i8, 8, form) MEAN_OF(i8)},                                       \
+        [COH_I16] = {INTEGER_ROW(i16, 16, form) MEAN_OF(i16)},                                   \
+        [COH_I32] = {INTEGER_ROW(i32, 32, form) MEAN_OF(i32)},                                   \
+        [COH_I64] = {INTEGER_ROW(i64, 64, form) MEAN_OF(i64)},                                   \
+        [COH_U8] = {INTEGER_ROW(u8, 8, form) MEAN_OF(u8)},                                       \
+        [COH_U16] = {INTEGER_ROW(u16, 16, form) MEAN_OF(u16)},                                   \
+        [COH_U32] = {INTEGER_ROW(u32, 32, form) MEAN_OF(u32)},                                   \
+        [COH_U64] = {INTEGER_ROW(u64, 64, form) MEAN_OF(u64)},                                   \
+        [COH_F16] = {FLOAT_ROW(f16, form) MEAN_OF(f16)},                                         \
+        [COH_BF16] = {FLOAT_ROW(bf16, form) MEAN_OF(bf16)},                                      \
+        [COH_F32] = {FLOAT_ROW(f32, form) MEAN_OF(f32)},                                         \
+        [COH_F64] = {FLOAT_ROW(f64, form) MEAN_OF(f64)},                                         \
+        [COH_F8E4M3] = {FLOAT_ROW(f8e4m3, form) MEAN_OF(f8e4m3)},                                \
+        [COH_F8E5M2] = {FLOAT_ROW(f8e5m2, form) MEAN_OF(f8e5m2)}, [COH_BOOL] = {BOOL_ROW(form)}, \
     }
 #define CONVERT_ROW(direction)                                                                 \
     {                                                                                          \
@@ -377,28 +405,10 @@ DEFINE_INTEGER_CONVERT(u64, uint64_t, 0, UINT64_MAX, 0x1p64f)
         [COH_BOOL] = bool_##direction,                                                         \
     }
 
-#define KERNEL_TABLE(set)                                                 \
-    {                                                                     \
-        .name = set,                                                      \
-        .reduce =                                                         \
-            {                                                             \
-                [COH_I8] = INTEGER_ROW(i8, 8),                            \
-                [COH_I16] = INTEGER_ROW(i16, 16),                         \
-                [COH_I32] = INTEGER_ROW(i32, 32),                         \
-                [COH_I64] = INTEGER_ROW(i64, 64),                         \
-                [COH_U8] = INTEGER_ROW(u8, 8),                            \
-                [COH_U16] = INTEGER_ROW(u16, 16),                         \
-                [COH_U32] = INTEGER_ROW(u32, 32),                         \
-                [COH_U64] = INTEGER_ROW(u64, 64),                         \
-                [COH_F16] = FLOAT_ROW(f16),                               \
-                [COH_BF16] = FLOAT_ROW(bf16),                             \
-                [COH_F32] = FLOAT_ROW(f32),                               \
-                [COH_F64] = FLOAT_ROW(f64),                               \
-                [COH_F8E4M3] = FLOAT_ROW(f8e4m3),                         \
-                [COH_F8E5M2] = FLOAT_ROW(f8e5m2),                         \
-                [COH_BOOL] = BOOL_ROW,                                    \
-            },                                                            \
-        .to_f32 = CONVERT_ROW(to_f32), .from_f32 = CONVERT_ROW(from_f32), \
+#define KERNEL_TABLE(set)                                                                \
+    {                                                                                    \
+        .name = set, .reduce = REDUCE_ROWS(, MEAN), .scan = REDUCE_ROWS(_scan, NO_MEAN), \
+        .to_f32 = CONVERT_ROW(to_f32), .from_f32 = CONVERT_ROW(from_f32),                \
     }
 
 #endif

@@ -19,7 +19,8 @@ typedef struct cohi_kernel_beside {
     size_t bytes;
 } cohi_kernel_beside;
 
-/* One run over `count` elements. Conversions have one source and one target. */
+/* One run over `count` elements. Conversions have one source and one target, scans as many targets
+ * as sources. */
 typedef struct cohi_kernel_job {
     void *const *targets;
     const void *const *sources;
@@ -39,10 +40,11 @@ enum {
     COHI_REDUCE_OPS = COH_XOR + 1,
 };
 
-/* NULL where there is no such reduction or conversion. */
+/* NULL where there is no such reduction, scan or conversion. */
 typedef struct cohi_kernels {
     const char *name;
     cohi_kernel *reduce[COHI_DTYPES][COHI_REDUCE_OPS];
+    cohi_kernel *scan[COHI_DTYPES][COHI_REDUCE_OPS];
     cohi_kernel *to_f32[COHI_DTYPES];
     cohi_kernel *from_f32[COHI_DTYPES];
 } cohi_kernels;

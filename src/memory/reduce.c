@@ -8,20 +8,20 @@ bool cohi_reduce_has(coh_dtype dtype, coh_reduce_op op)
            && cohi_kernels_now()->reduce[dtype][op];
 }
 
-static void run(const cohi_kernels *kernels, const cohi_reduction *how, cohi_kernel_job job)
+static void run(cohi_kernel *kernel, const cohi_reduction *how, cohi_kernel_job job)
 {
     bool counts_bytes = how->op == COH_AND || how->op == COH_OR || how->op == COH_XOR;
     job.ranks = how->ranks;
     job.stream = how->stream;
     if (counts_bytes)
         job.count *= coh_dtype_size(how->dtype);
-    kernels->reduce[how->dtype][how->op](&job);
+    kernel(&job);
 }
 
 void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
                       int target_count, const void *const *sources, int source_count, size_t count)
 {
-    run(kernels, how,
+    run(kernels->reduce[how->dtype][how->op], how,
         (cohi_kernel_job){.targets = targets,
                           .sources = sources,
                           .target_count = target_count,
@@ -40,7 +40,7 @@ void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *
                              size_t bytes)
 {
     cohi_kernel_beside beside = {to, from, bytes};
-    run(kernels, how,
+    run(kernels->reduce[how->dtype][how->op], how,
         (cohi_kernel_job){.targets = &target,
                           .sources = sources,
                           .target_count = 1,
@@ -55,6 +55,23 @@ void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *con
                         size_t count, void *to, const void *from, size_t bytes)
 {
     cohi_reduce_beside_with(cohi_kernels_now(), how, target, sources, count, to, from, bytes);
+}
+
+void cohi_scan_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
+                    const void *const *sources, int members, size_t count)
+{
+    run(kernels->scan[how->dtype][how->op], how,
+        (cohi_kernel_job){.targets = targets,
+                          .sources = sources,
+                          .target_count = members,
+                          .source_count = members,
+                          .count = count});
+}
+
+void cohi_scan(const cohi_reduction *how, void *const *targets, const void *const *sources,
+               int members, size_t count)
+{
+    cohi_scan_with(cohi_kernels_now(), how, targets, sources, members, count);
 }
 
 coh_dtype cohi_reduce_partial(coh_dtype dtype)

@@ -1,5 +1,6 @@
 /*
- * reduce.h - reductions of arrays in host memory: many sources into many targets in one pass.
+ * reduce.h - reductions and scans of arrays in host memory: many sources into many targets in one
+ * pass.
  */
 #ifndef COHI_MEMORY_REDUCE_H
 #define COHI_MEMORY_REDUCE_H
@@ -46,6 +47,19 @@ void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *con
 void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,
                              const void *const *sources, size_t count, void *to, const void *from,
                              size_t bytes);
+
+/*
+ * targets[t][i] = sources[0][i] op ... op sources[t][i] for every t < members and i < count, each
+ * with the bits that cohi_reduce gives. There is no mean.
+ *
+ * targets[t] may be the same memory as sources[t], or, of a scan that leaves each member's own out
+ * and so is given the targets of those after it, as sources[t + 1]; else targets overlap no source.
+ * The rest is as of cohi_reduce.
+ */
+void cohi_scan(const cohi_reduction *how, void *const *targets, const void *const *sources,
+               int members, size_t count);
+void cohi_scan_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
+                    const void *const *sources, int members, size_t count);
 
 /* The type in which partial results are kept from step to step: f32 for f16, bf16 and f8, else the
  * type itself. Results that are rounded after each step are not those of one rounding. */

@@ -124,7 +124,7 @@ static void staged_one_after_another(test_rank *self)
 {
     static const call_kind kinds[] = {CALL_ALL_REDUCE, CALL_BROADCAST, CALL_ALL_REDUCE, CALL_REDUCE,
                                       CALL_ALL_REDUCE};
-    static const size_t counts[] = {(13 << 18) + 1, 70001, 20000, (5 << 18) + 3};
+    static const size_t counts[] = {(13 << 18) + 1, 280001, 20000, (5 << 18) + 3};
     enum { KINDS = sizeof kinds / sizeof *kinds, COUNTS = sizeof counts / sizeof *counts };
     coh_team *team = coh_team_world(self->world);
     test_call call = {.dtype = COH_F32, .op = COH_SUM, .place = PLACE_PRIVATE, .count = counts[0]};

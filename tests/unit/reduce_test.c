@@ -1,5 +1,6 @@
 /* reduce_test.c - every type and operation, in every instruction set of the CPU, against a scalar
- * reference: counts, alignments, sources, targets, in place; nothing else is written. */
+ * reference: counts, alignments, sources, targets, in place; nothing else is written. Reductions,
+ * and scans. */
 #include "kernel_reference.h"
 
 #include "memory/reduce.h"
@@ -119,9 +120,9 @@ static uint64_t expect_element(coh_dtype dtype, coh_reduce_op op, const uint64_t
 /* ---- arrays ---- */
 
 static uint64_t values[MOST_SOURCES][MOST_COUNT];
-static uint64_t expected[MOST_COUNT];
+static uint64_t expected[MOST_SOURCES][MOST_COUNT]; /* of the sources up to each */
 static _Alignas(64) char source_room[MOST_SOURCES][ARRAY_BYTES];
-static _Alignas(64) char target_room[MOST_TARGETS][ARRAY_BYTES];
+static _Alignas(64) char target_room[MOST_SOURCES][ARRAY_BYTES];
 
 static const double special_numbers[] = {
     0.0,      -0.0,  NAN,     INFINITY,  -INFINITY, 1.0,    -1.0,   3.0,     0x1p-149, -0x1p-149,
@@ -153,13 +154,14 @@ static void pick_values(coh_dtype dtype)
     }
 }
 
-static void expect_all(coh_dtype dtype, coh_reduce_op op, int source_count)
+static void expect_all(coh_dtype dtype, coh_reduce_op op)
 {
     for (size_t i = 0; i < MOST_COUNT; i++) {
         uint64_t elements[MOST_SOURCES];
-        for (int s = 0; s < source_count; s++)
+        for (int s = 0; s < MOST_SOURCES; s++) {
             elements[s] = values[s][i];
-        expected[i] = expect_element(dtype, op, elements, source_count);
+            expected[s][i] = expect_element(dtype, op, elements, s + 1);
+        }
     }
 }
 
@@ -218,12 +220,14 @@ static void check_guards(const struct run *run, const char *target)
     }
 }
 
-static void check_target(const struct run *run, const void *target)
+/* `target` is to hold the result of so many sources. */
+static void check_target(const struct run *run, const void *target, int source_count)
 {
+    const uint64_t *results = expected[source_count - 1];
     coh_dtype dtype = run->how.dtype;
     uint64_t mask = UINT64_MAX >> (64 - 8 * coh_dtype_size(dtype));
     for (size_t i = 0; i < run->count; i++) {
-        if (!same_element(dtype, element_bits(target, dtype, i), expected[i] & mask))
+        if (!same_element(dtype, element_bits(target, dtype, i), results[i] & mask))
             complain(run, "wrong result", i);
     }
     check_guards(run, target);
@@ -233,7 +237,7 @@ static void check_run(const struct run *run)
 {
     void *targets[MOST_TARGETS];
     const void *sources[MOST_SOURCES];
-    memset(target_room, 0x5a, sizeof target_room);
+    memset(target_room, 0x5a, sizeof *target_room * MOST_TARGETS);
     lay_sources(run);
     for (int s = 0; s < run->source_count; s++)
         sources[s] = source_at(run, s);
@@ -242,7 +246,7 @@ static void check_run(const struct run *run)
     cohi_reduce_with(run->kernels, &run->how, targets, run->target_count, sources,
                      run->source_count, run->count);
     for (int t = 0; t < run->target_count; t++)
-        check_target(run, targets[t]);
+        check_target(run, targets[t], run->source_count);
 }
 
 /* Two sources into one target with bytes copied beside: fewer than are reduced, as many, more. */
@@ -261,14 +265,55 @@ static void check_beside(const struct run *run)
     lay_sources(run);
     cohi_reduce_beside_with(run->kernels, &run->how, target, sources, run->count, copy,
                             from + GUARD, length);
-    check_target(run, target);
+    check_target(run, target, 2);
     if (memcmp(copy, from + GUARD, length) != 0)
         complain(run, "wrong copy of bytes beside", length);
     if (copy[-1] != 0x5a || copy[length] != 0x5a)
         complain(run, "written around the copy beside", length);
 }
 
+/* Which memory the targets of a scan are. */
+enum scan_place { APART, OWN_SOURCE, NEXT_SOURCE, SCAN_PLACES };
+
+static void *scan_target(const struct run *run, enum scan_place place, int t)
+{
+    int source = place == NEXT_SOURCE ? t + 1 : t;
+    if (place != APART && source < run->source_count)
+        return source_at(run, source);
+    return target_at(run, t);
+}
+
+static void check_scan(const struct run *run, enum scan_place place)
+{
+    void *targets[MOST_SOURCES];
+    const void *sources[MOST_SOURCES];
+    memset(target_room, 0x5a, sizeof *target_room * (size_t)run->source_count);
+    lay_sources(run);
+    for (int i = 0; i < run->source_count; i++) {
+        sources[i] = source_at(run, i);
+        targets[i] = scan_target(run, place, i);
+    }
+    cohi_scan_with(run->kernels, &run->how, targets, sources, run->source_count, run->count);
+    for (int i = 0; i < run->source_count; i++)
+        check_target(run, targets[i], i + 1);
+}
+
 /* ---- all of them ---- */
+
+static void each_scan(struct run *run)
+{
+    run->target_count = run->source_count;
+    for (size_t c = 0; c < COUNTS; c++) {
+        run->count = counts[c];
+        for (run->shift = 0; run->shift < SHIFTS; run->shift++) {
+            for (int form = 0; form < 2 * SCAN_PLACES; form++) {
+                run->how.stream = form & 1;
+                run->same_shift = form & 1;
+                check_scan(run, (enum scan_place)(form / 2));
+            }
+        }
+    }
+}
 
 static void each_shape(struct run *run)
 {
@@ -298,6 +343,9 @@ static void each_set(coh_dtype dtype, coh_reduce_op op, int source_count)
             .source_count = source_count,
         };
         each_shape(&run);
+        run.in_place = false;
+        if (op != COH_MEAN)
+            each_scan(&run);
     }
 }
 
@@ -309,10 +357,9 @@ static void every_type_and_operation(void **state)
         for (int op = COH_SUM; op <= COH_XOR; op++) {
             if (!cohi_reduce_has((coh_dtype)dtype, (coh_reduce_op)op))
                 continue;
-            for (int s = 0; s < SOURCE_COUNTS; s++) {
-                expect_all((coh_dtype)dtype, (coh_reduce_op)op, source_counts[s]);
+            expect_all((coh_dtype)dtype, (coh_reduce_op)op);
+            for (int s = 0; s < SOURCE_COUNTS; s++)
                 each_set((coh_dtype)dtype, (coh_reduce_op)op, source_counts[s]);
-            }
         }
     }
 }
@@ -330,6 +377,8 @@ static void types_have_their_operations(void **state)
                 && (dtype == COH_BOOL ? op != COH_MEAN : is_integer((coh_dtype)dtype) || !bitwise);
             if (cohi_reduce_has((coh_dtype)dtype, (coh_reduce_op)op) != has)
                 fail_msg("type %d has operation %d, or not, wrongly", dtype, op);
+            if (has && !cohi_kernels_now()->scan[dtype][op] != (op == COH_MEAN))
+                fail_msg("type %d has a scan of operation %d, or not, wrongly", dtype, op);
         }
     }
 }

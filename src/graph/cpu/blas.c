@@ -1,14 +1,17 @@
 #include "graph/cpu/blas.h"
 
-#include <cblas.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdlib.h>
+#include "graph/cpu/blas_library.h"
 
-static void one_thread(void)
+#include <limits.h>
+
+coh_status cohi_matmul_open(void)
 {
-    if (!getenv("OPENBLAS_NUM_THREADS"))
-        openblas_set_num_threads(1);
+    return cohi_blas_open();
+}
+
+const char *cohi_matmul_core(void)
+{
+    return cohi_blas_functions()->openblas_get_corename();
 }
 
 bool cohi_matmul_fits(size_t m, size_t n, size_t k)
@@ -21,20 +24,20 @@ static void one_row(size_t n, size_t k, float scale, cohi_matrix left, cohi_matr
                     bool transposed, float *out)
 {
     int rows = (int)(transposed ? n : k), columns = (int)(transposed ? k : n);
-    cblas_sgemv(CblasRowMajor, transposed ? CblasNoTrans : CblasTrans, rows, columns, scale,
-                right.data, (int)right.stride, left.data, 1, 0.0f, out, 1);
+    cohi_blas_functions()->cblas_sgemv(CblasRowMajor, transposed ? CblasNoTrans : CblasTrans, rows,
+                                       columns, scale, right.data, (int)right.stride, left.data, 1,
+                                       0.0f, out, 1);
 }
 
 void cohi_matmul(size_t m, size_t n, size_t k, float scale, cohi_matrix left, cohi_matrix right,
                  bool transposed, float *out, size_t out_stride)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, one_thread);
     if (m == 1) {
         one_row(n, k, scale, left, right, transposed, out);
         return;
     }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)m, (int)n,
-                (int)k, scale, left.data, (int)left.stride, right.data, (int)right.stride, 0.0f,
-                out, (int)out_stride);
+    cohi_blas_functions()->cblas_sgemm(CblasRowMajor, CblasNoTrans,
+                                       transposed ? CblasTrans : CblasNoTrans, (int)m, (int)n,
+                                       (int)k, scale, left.data, (int)left.stride, right.data,
+                                       (int)right.stride, 0.0f, out, (int)out_stride);
 }
