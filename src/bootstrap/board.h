@@ -99,13 +99,8 @@ static inline cohi_post *cohi_meet_post(cohi_meet *meet, uint32_t epoch)
 /*
  * Where contributions lie that are not in the heap. Scratch is for those that are taken in one
  * piece, one for each post; stages are for those that go by parts, in turn: into `in`, and where
- * the members work on each other's parts, out of `out`.
- *
- * A stage is about half of a second-level cache: what is read from it has then left the writer's
- * cache for the shared one, from which it comes faster. Zen 4, 1 MiB of second-level cache a core,
- * two ranks, private memory, us with stages of 128 KiB (512): all_reduce of 16 MiB 3200 (2100), not
- * by way of the kernel 1 MiB 163 (64) and 4 MiB 791 (355); all_gather of 1 MiB 167 (82), all_to_all
- * 120 (75), broadcast 125 (63), reduce 130 (70). 1 and 2 MiB are no better than 512 KiB.
+ * the members work on each other's parts, out of `out`. How long a part is, up to a whole stage, is the
+ * profile's to say (stage_part).
  */
 enum { COHI_SCRATCH_BYTES = 32 << 10, COHI_STAGE_BYTES = 512 << 10 };
 

@@ -21,6 +21,7 @@
     X(reduce)               \
     X(reduce_stream)        \
     X(cache)                \
+    X(stage_part)           \
     X(message)              \
     X(message_byte)
 

@@ -37,7 +37,7 @@
  * part of the reduction. */
 double cohi_staged_all_reduce_cost(const cohi_model *model, int ranks, double bytes)
 {
-    double parts = 1 + bytes / COHI_STAGE_BYTES;
+    double parts = 1 + bytes / model->stage_part;
     return model->call + model->line * (1 + ranks / 8.0) * (1 + 2 * parts)
            + cohi_model_reduce(model, bytes) + 2 * cohi_model_copy(model, bytes);
 }
@@ -51,7 +51,7 @@ struct part {
 
 static size_t part_most(const cohi_call *call)
 {
-    return COHI_STAGE_BYTES / call->element;
+    return cohi_call_bytes(call, COHI_ROW_stage_part) / call->element;
 }
 
 static void bring_in(cohi_call *call, const struct part *part)

@@ -25,7 +25,7 @@ static void write_count(atomic_uint *count, unsigned value)
 cohi_rung cohi_company_rung(cohi_company *company, const cohi_scene *scene)
 {
     if (company->own_core && !scene->together)
-        return scene->looked_ns < COHI_LOOK_NS ? COHI_RUNG_LOOK : COHI_RUNG_SLEEP;
+        return scene->looked_ns < company->look_ns ? COHI_RUNG_LOOK : COHI_RUNG_SLEEP;
     bool strangers = scene->now_ns < read_ns(&company->avoid_ns);
     bool try_idle_core = company->own_core && scene->now_ns >= read_ns(&company->placed_ns);
     if (strangers || try_idle_core || scene->yields >= company->yields)

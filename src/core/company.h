@@ -17,11 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long a rank with a core of its own looks before it sleeps. It must be longer than a wake
- * takes, or two ranks that sleep make each other sleep on: 5 to 50 us, more in a virtual machine. A
- * peer that lost its core is away for a time slice of 3 ms or more, of which this is little. */
-#define COHI_LOOK_NS (500 * COHI_NS_PER_US)
-
 /* A yield that takes longer gave the core to somebody for a time slice. Slices are 1.4 to 4 ms; a
  * turn of another rank that waits takes microseconds. */
 #define COHI_LONG_YIELD_NS COHI_NS_PER_MS
@@ -42,6 +37,12 @@ typedef struct cohi_company {
     bool own_core;   /* each rank of this host can have one, and COHORT_SPIN leaves it to us */
     unsigned spins;  /* looks before anything else, while the awaited rank is on another core */
     unsigned yields; /* before a wait sleeps */
+
+    /* How long a rank with a core of its own looks before it sleeps. It must be longer than a wake
+     * takes, or two ranks that sleep make each other sleep on: 5 to 50 us, more in a virtual
+     * machine. A peer that lost its core is away for a time slice of 3 ms or more, of which this is
+     * little. */
+    uint64_t look_ns;
 
     atomic_uint yielded;        /* counts yields */
     atomic_uint near;           /* how many more are near to the last long one */

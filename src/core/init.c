@@ -275,15 +275,6 @@ static void place_on_host(coh_world *world, const cohi_card *cards)
     }
 }
 
-/*
- * How often a waiter that found nothing looks again before it takes the ladder (core/wait.h), and
- * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
- * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
- * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
- * a sleep and a wake cost some ten yields.
- */
-enum { SPINS_WITH_CORE = 2000, SPINS_WITHOUT = 0, YIELDS = 200 };
-
 /* The cores that the ranks of this host have together; each may be bound to one of its own. */
 static int cores_of_host(const coh_world *world, const cohi_card *cards)
 {
@@ -294,10 +285,18 @@ static int cores_of_host(const coh_world *world, const cohi_card *cards)
     return cohi_os_cores_in(all);
 }
 
+/*
+ * How often a waiter that found nothing looks again before it takes the ladder (core/wait.h), and
+ * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
+ * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
+ * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
+ * a sleep and a wake cost some ten yields.
+ */
 static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
 {
     world->crowded = world->local_size > cores_of_host(world, cards);
-    uint64_t spins = world->crowded ? SPINS_WITHOUT : SPINS_WITH_CORE;
+    const cohi_profile *profile = &world->profile;
+    uint64_t spins = world->crowded ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
     bool automatic = strcmp(config->spin, "auto") == 0;
     if (!automatic) {
         coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
@@ -307,7 +306,9 @@ static coh_status set_patience(coh_world *world, const cohi_config *config, cons
     bool asks_engine = world->engine->lifecycle->idle != NULL;
     world->company.own_core = automatic && !world->crowded && !asks_engine;
     world->company.spins = asks_engine ? 0 : (unsigned)spins;
-    world->company.yields = asks_engine ? 0 : YIELDS;
+    world->company.yields =
+        asks_engine ? 0 : (unsigned)cohi_profile_bytes(profile, COHI_ROW_wait_yields);
+    world->company.look_ns = cohi_profile_bytes(profile, COHI_ROW_wait_look);
     atomic_store(&world->spins, world->company.spins);
     return COH_OK;
 }

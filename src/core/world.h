@@ -82,7 +82,7 @@ struct coh_world {
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
-    cohi_profile profile;                                /* of the host; its ranks have the same */
+    cohi_profile profile; /* of the host; its ranks have the same */
     atomic_uint spins;    /* looks before a wait does anything else; see cohi_world_spins */
     cohi_company company; /* these two change as waits learn */
     _Alignas(8) unsigned char tuning[COHI_TUNING_BYTES]; /* rank 0's; see core/tuning.h */

@@ -82,10 +82,20 @@ typedef enum cohi_row_way {
     X(fetch_chunk, "bytes", 4096, 262144, COHI_ROW_DESCRIBED,                                      \
       described_most((double)host->level2 / 8, 262144),                                            \
       "bytes that are read through the kernel at a time")                                          \
+    X(stage_part, "bytes", 16384, 524288, COHI_ROW_DESCRIBED,                                      \
+      described_most((double)host->level2 / 2, 524288),                                            \
+      "bytes of private memory that a collective brings to its staging area at a time")            \
     X(message_stream_from, "bytes", 65536, 1e12, COHI_ROW_DESCRIBED, (double)host->level2 * 4,     \
       "bytes of a message from which on its chunks are long and copied as a whole would be")       \
     X(message_chunk, "bytes", 8192, 1 << 30, COHI_ROW_DESCRIBED, 128 << 10,                        \
       "most bytes of a chunk of a shorter one")                                                    \
+    X(wait_spins, "looks", 0, 1e9, COHI_ROW_DESCRIBED, 2000,                                       \
+      "how often a rank with a core of its own looks before it asks whom it shares it with")       \
+    X(wait_look, "ns", 1000, 1e9, COHI_ROW_DESCRIBED, 500000,                                      \
+      "how long such a rank looks before it sleeps: longer than a wake takes, short beside a "     \
+      "slice")                                                                                     \
+    X(wait_yields, "yields", 0, 1e9, COHI_ROW_DESCRIBED, 200,                                      \
+      "how often a rank that shares its core yields before it sleeps")                             \
     X(line, "ns", 1, 1e6, COHI_ROW_CALIBRATED, 100,                                                \
       "a cache line from one mapped rank to another")                                              \
     X(call, "ns", 1, 1e6, COHI_ROW_TUNED, 60, "what each collective call costs by itself")         \
