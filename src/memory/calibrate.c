@@ -239,18 +239,23 @@ static void run_reduce_one(const struct work *work, double stream)
     cohi_reduce(&how, &target, 1, sources, 2, half / sizeof(float));
 }
 
+/* There and back: stores are half of what is loaded one way, and twice that the other. */
 static void run_convert(const struct work *work, double pages)
 {
-    const void *source = work->source;
-    void *target = work->target;
-    cohi_kernel_job job = {.targets = &target,
-                           .sources = &source,
-                           .target_count = 1,
-                           .source_count = 1,
-                           .stream = pages != 0,
-                           .pages = (int)pages,
-                           .count = work->bytes / sizeof(float)};
-    cohi_kernels_now()->from_f32[COH_BF16](&job);
+    const void *sources[] = {work->source, work->target};
+    void *targets[] = {work->target, work->source};
+    cohi_kernel *const kernels[] = {cohi_kernels_now()->from_f32[COH_BF16],
+                                    cohi_kernels_now()->to_f32[COH_BF16]};
+    for (int i = 0; i < 2; i++) {
+        cohi_kernel_job job = {.targets = &targets[i],
+                               .sources = &sources[i],
+                               .target_count = 1,
+                               .source_count = 1,
+                               .stream = pages != 0,
+                               .pages = (int)pages,
+                               .count = work->bytes / sizeof(float)};
+        kernels[i](&job);
+    }
 }
 
 enum { SIZES = 6, LEAST_SIZE = 512 << 10, THRESHOLDS = SIZES + 1 };

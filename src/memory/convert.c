@@ -22,13 +22,17 @@ bool cohi_convert_with(const cohi_kernels *kernels, void *target, coh_dtype to, 
     cohi_kernel *convert = find_kernel(kernels, to, from);
     if (!convert)
         return false;
+    enum { NEVER_BELOW = 64 << 10 }; /* the row's least */
+    size_t bytes = count * sizeof(float);
+    bool stream =
+        bytes >= NEVER_BELOW && (double)bytes >= cohi_profile_now(COHI_ROW_convert_stream_from);
     const cohi_kernel_job job = {
         .targets = &target,
         .sources = &source,
         .target_count = 1,
         .source_count = 1,
-        .stream = (double)count * sizeof(float) >= cohi_profile_now(COHI_ROW_convert_stream_from),
-        .pages = (int)cohi_profile_now(COHI_ROW_convert_pages),
+        .stream = stream,
+        .pages = stream ? (int)cohi_profile_now(COHI_ROW_convert_pages) : 0,
         .count = count,
     };
     convert(&job);
