@@ -203,8 +203,9 @@ static coh_status exchange_parts(cohi_call *call)
 
 /*
  * Between these an all_reduce goes through the kernel, where it may. 2 ranks, private memory, us
- * staged (fetched): 32 KiB 8.7 (4.2), 64 KiB 13 (6.8), 256 KiB 51 (19), 1 MiB 190 (103); in whole
- * parts 4 MiB 735 (580), 8 MiB 1420 (1340), 16 MiB 2700 (3950).
+ * staged (fetched), Sapphire Rapids in parts of 128 KiB: 32 KiB 8.7 (4.2), 64 KiB 13 (6.8), 256 KiB
+ * 51 (19), 1 MiB 190 (103); in whole parts 4 MiB 735 (580), 8 MiB 1420 (1340), 16 MiB 2700 (3950).
+ * Zen 4 in parts of 512 KiB: 64 KiB 13 (10), 256 KiB 29 (29), 1 MiB 64 (112), 4 MiB 355 (602).
  */
 static bool fetches(cohi_call *call)
 {

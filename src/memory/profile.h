@@ -77,7 +77,8 @@ typedef enum cohi_row_way {
       "bytes from which on an all_reduce of private memory stores past the caches")                \
     X(private_fetch_from, "bytes", 1024, 1e12, COHI_ROW_DESCRIBED, 32 << 10,                       \
       "bytes from which on an all_reduce of private memory is read through the kernel")            \
-    X(private_stage_from, "bytes", 65536, 1e12, COHI_ROW_DESCRIBED, (double)host->level2 * 6,      \
+    X(private_stage_from, "bytes", 65536, 1e12, COHI_ROW_DESCRIBED,                                \
+      (double)host->level2 *(host->slow_level3 ? 6 : 0.25),                                        \
       "bytes from which on it goes by parts through the staging areas again")                      \
     X(fetch_chunk, "bytes", 4096, 262144, COHI_ROW_DESCRIBED,                                      \
       described_most((double)host->level2 / 8, 262144),                                            \

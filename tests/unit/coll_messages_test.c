@@ -502,7 +502,10 @@ static void run_case(struct rank *rank, const struct one *one)
     check_source(&run);
     if (one->rough && one->row->kind == COHI_ALL_REDUCE)
         check_equal(&run);
-    if (!guarded_free(&run.source) | !guarded_free(&run.target) | !guarded_free(&run.workspace))
+    int damaged = !guarded_free(&run.source);
+    damaged += !guarded_free(&run.target);
+    damaged += !guarded_free(&run.workspace);
+    if (damaged)
         fail_case(&run, "a guard was overwritten", 0);
 }
 
