@@ -129,8 +129,11 @@ static void wait_for_events(cohi_run *run, int count)
         memset(run->polls, 0, (size_t)count * sizeof *run->polls);
 }
 
+/* The signals first: a rank that a signal to the whole group has ended did not fail by itself. */
 static void take_events(cohi_run *run)
 {
+    if (run->polls[POLL_SIGNALS].revents)
+        take_signals(run);
     for (int rank = 0; rank < run->size; rank++) {
         const struct pollfd *polls = &run->polls[POLL_RANKS + RANK_DESCRIPTORS * rank];
         cohi_source *sources = &run->output.sources[2 * rank];
@@ -141,8 +144,6 @@ static void take_events(cohi_run *run)
         if (polls[2].revents)
             cohi_source_read(&run->output, &sources[1]);
     }
-    if (run->polls[POLL_SIGNALS].revents)
-        take_signals(run);
 }
 
 static void turn(cohi_run *run)

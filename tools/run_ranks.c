@@ -141,6 +141,16 @@ static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)
     }
 }
 
+/*
+ * A supervisor that ends with an order unread resets the connection. The kernel then reports
+ * ECONNRESET once, before the notices that are still in the socket; the next call reads those, and
+ * the end of the stream comes after them.
+ */
+static int reads_on(int error)
+{
+    return error == EINTR || error == ECONNRESET;
+}
+
 void cohi_run_notices(cohi_run *run, int rank)
 {
     cohi_notice notice;
@@ -149,11 +159,9 @@ void cohi_run_notices(cohi_run *run, int rank)
         ssize_t got = recv(*control, &notice, sizeof notice, MSG_DONTWAIT);
         if (got == (ssize_t)sizeof notice) {
             take_notice(run, rank, &notice);
-        } else if (got < 0 && errno == EINTR) {
-            continue;
         } else if (got < 0 && errno == EAGAIN) {
             return;
-        } else {
+        } else if (got >= 0 || !reads_on(errno)) {
             cohi_os_close(*control);
             *control = -1;
         }
@@ -180,11 +188,17 @@ static int rank_of(const cohi_run *run, pid_t pid)
     return -1;
 }
 
-/* What such a rank leaves is the launcher's now; the rank itself dies with its supervisor. */
+/* What such a rank leaves is the launcher's now; the rank itself dies with its supervisor, unless
+ * the supervisor had reaped it already and only its notice is missing. */
 static void note_orphan(cohi_run *run, int rank)
 {
     cohi_run_rank *state = &run->ranks[rank];
+    uint64_t end = atomic_load(&cohi_board_slot(&run->board, rank)->end);
     state->orphaned = 1;
+    if (end & COHI_ENDED) {
+        note_end(run, rank, (int)(end & UINT32_MAX), cohi_now_ns());
+        return;
+    }
     if (run->stage < COHI_STAGE_ABANDON)
         cohi_run_say(run, "the supervisor of rank %d was killed; the rank ends with it", rank);
     if (!state->pid)
