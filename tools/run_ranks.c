@@ -135,6 +135,12 @@ static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)
                          run->size, strerror(notice->value));
         cohi_run_end(run, COHI_WHY_NO_START, notice->value);
         return;
+    case COHI_NOTICE_UNSAFE:
+        if (run->why != COHI_WHY_NO_START)
+            cohi_run_say(run, "rank %d of %d cannot be supervised: %s", rank, run->size,
+                         strerror(notice->value));
+        cohi_run_end(run, COHI_WHY_NO_START, EPERM);
+        return;
     case COHI_NOTICE_ENDED:
         note_end(run, rank, notice->value, notice->at_ns);
         return;

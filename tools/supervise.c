@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "descendants.h"
+#include "descriptors.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -17,10 +17,14 @@
  * sleep may take its time. */
 enum { SWEEP_PAUSE_MS = 20 };
 
+/* Sent by the kernel when the launcher ends. That its end of the socket closes tells the same,
+ * unless a process that should not have it holds it as well. */
+enum { LAUNCHER_ENDED = SIGTERM };
+
 struct supervisor {
     const cohi_charge *charge;
-    int children; /* signalfd of SIGCHLD */
-    pid_t rank;   /* 0 when it has been reaped */
+    int signals; /* signalfd of SIGCHLD and LAUNCHER_ENDED */
+    pid_t rank;  /* 0 when it has been reaped */
 };
 
 void cohi_notice_send(int control, cohi_notice_kind kind, int value)
@@ -32,37 +36,23 @@ void cohi_notice_send(int control, cohi_notice_kind kind, int value)
     } while (sent < 0 && errno == EINTR);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
-void cohi_keep_only(int *keep, int count)
-{
-    qsort(keep, (size_t)count, sizeof *keep, ascending);
-    unsigned next = 0;
-    for (int i = 0; i < count; i++) {
-        if (keep[i] > (int)next)
-            close_range(next, (unsigned)keep[i] - 1, 0);
-        next = (unsigned)keep[i] + 1;
-    }
-    close_range(next, ~0U, 0);
-}
-
 /* The launcher's descriptors must not be held here: their closing is how its end is noticed. */
-static void keep_for_rank(const cohi_charge *charge)
+static int keep_for_rank(const struct supervisor *self)
 {
-    const int own[] = {charge->control, charge->output, charge->error, charge->job_fd};
+    const cohi_charge *charge = self->charge;
+    const int own[] = {charge->control, charge->output, charge->error, charge->job_fd,
+                       self->signals};
     int count = charge->inherited_count, owned = sizeof own / sizeof *own;
     int *keep = calloc((size_t)(count + owned), sizeof *keep);
     if (!keep)
-        _exit(1);
+        return ENOMEM;
     for (int i = 0; i < count; i++)
         keep[i] = charge->inherited[i];
     for (int i = 0; i < owned; i++)
         keep[count + i] = own[i];
-    cohi_keep_only(keep, count + owned);
+    int error = cohi_descriptors_keep(keep, count + owned);
     free(keep);
+    return error;
 }
 
 /* ---- the end of the rank ---- */
@@ -106,14 +96,16 @@ static int reap(struct supervisor *self)
 static void pause_for_children(const struct supervisor *self)
 {
     struct signalfd_siginfo ended;
-    struct pollfd look = {.fd = self->children, .events = POLLIN};
-    if (poll(&look, 1, SWEEP_PAUSE_MS) > 0)
-        (void)!read(self->children, &ended, sizeof ended);
+    struct pollfd look = {.fd = self->signals, .events = POLLIN};
+    if (cohi_descriptors_poll(&look, 1, SWEEP_PAUSE_MS) > 0)
+        (void)!read(self->signals, &ended, sizeof ended);
 }
 
 static _Noreturn void take_down(struct supervisor *self)
 {
     while (reap(self)) {
+        if (self->rank > 0)
+            kill(self->rank, SIGKILL); /* by its number, should /proc not be there to list it */
         cohi_children_signal(SIGKILL, NULL, 0);
         pause_for_children(self);
     }
@@ -142,24 +134,24 @@ static void take_order(struct supervisor *self)
     carry_out(self, order);
 }
 
-static void note_children(struct supervisor *self)
+static void take_signal(struct supervisor *self)
 {
     struct signalfd_siginfo ended;
-    (void)!read(self->children, &ended, sizeof ended);
+    (void)!read(self->signals, &ended, sizeof ended);
     reap(self);
-    if (self->rank == 0)
+    if (self->rank == 0 || getppid() != self->charge->launcher)
         take_down(self);
 }
 
 static _Noreturn void watch(struct supervisor *self)
 {
     for (;;) {
-        struct pollfd look[] = {{.fd = self->children, .events = POLLIN},
+        struct pollfd look[] = {{.fd = self->signals, .events = POLLIN},
                                 {.fd = self->charge->control, .events = POLLIN}};
-        if (poll(look, 2, -1) < 0 && errno != EINTR)
-            take_down(self);
+        if (cohi_descriptors_poll(look, 2, -1) < 0)
+            continue;
         if (look[0].revents)
-            note_children(self);
+            take_signal(self);
         if (look[1].revents)
             take_order(self);
     }
@@ -167,14 +159,30 @@ static _Noreturn void watch(struct supervisor *self)
 
 /* ---- the beginning ---- */
 
-static int block_signals(void)
+static int watch_signals(struct supervisor *self)
 {
-    sigset_t all, child;
+    sigset_t all, watched;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, LAUNCHER_ENDED);
+    self->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    return self->signals >= 0 ? 0 : errno;
+}
+
+/* 0, or the errno of something without which the rank's processes could outlive it. */
+static int prepare(struct supervisor *self)
+{
+    int error = watch_signals(self);
+    if (!error)
+        error = keep_for_rank(self);
+    if (!error && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        error = errno;
+    prctl(PR_SET_PDEATHSIG, LAUNCHER_ENDED);
+    if (getppid() != self->charge->launcher)
+        _exit(1);
+    return error;
 }
 
 static pid_t start_rank(const cohi_charge *charge)
@@ -191,19 +199,17 @@ static pid_t start_rank(const cohi_charge *charge)
 
 void cohi_supervise(const cohi_charge *charge)
 {
-    struct supervisor self = {.charge = charge};
-    keep_for_rank(charge);
-    setpgid(0, 0);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    self.children = block_signals();
-    if (self.children < 0) {
-        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno);
+    struct supervisor self = {.charge = charge, .signals = -1};
+    int error = prepare(&self);
+    if (error) {
+        cohi_notice_send(charge->control, COHI_NOTICE_UNSAFE, error);
         _exit(1);
     }
+    setpgid(0, 0);
     self.rank = start_rank(charge);
     if (self.rank < 0)
         _exit(1);
-    int keep[] = {charge->control, self.children};
-    cohi_keep_only(keep, 2);
+    int keep[] = {charge->control, self.signals};
+    cohi_descriptors_keep(keep, 2);
     watch(&self);
 }

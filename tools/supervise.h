@@ -30,6 +30,7 @@ typedef struct cohi_charge {
     int output, error, job_fd; /* for the rank */
     const int *inherited;      /* descriptors that the launcher itself was started with */
     int inherited_count;
+    pid_t launcher;
     pid_t group;   /* the launcher's process group */
     sigset_t mask; /* as the launcher was started with */
     struct sigaction on_pipe, on_child;
@@ -41,7 +42,8 @@ typedef enum cohi_notice_kind {
     COHI_NOTICE_STARTED = 1, /* value: the rank's pid */
     COHI_NOTICE_REFUSED = 2, /* value: the errno of exec */
     COHI_NOTICE_NO_FORK = 3, /* value: the errno of fork */
-    COHI_NOTICE_ENDED = 4    /* value: its wait status */
+    COHI_NOTICE_ENDED = 4,   /* value: its wait status */
+    COHI_NOTICE_UNSAFE = 5   /* value: the errno of what the supervisor needs and was refused */
 } cohi_notice_kind;
 
 typedef struct cohi_notice {
@@ -55,9 +57,6 @@ typedef struct cohi_notice {
 enum { COHI_ORDER_END = 0 };
 
 void cohi_notice_send(int control, cohi_notice_kind kind, int value);
-
-/* Closes all descriptors but the `count` in keep[], which it sorts. */
-void cohi_keep_only(int *keep, int count);
 
 /* The life of the supervisor. */
 _Noreturn void cohi_supervise(const cohi_charge *charge);
