@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -16,6 +17,12 @@
 /* How long to wait for killed children before looking again, ms. A process in an uninterruptible
  * sleep may take its time. */
 enum { SWEEP_PAUSE_MS = 20 };
+
+/*
+ * For ps(1), and unlike the launcher's: what kills all processes named "cohort" is to leave the
+ * supervisors to take the ranks down, and what kills these leaves it to the launcher.
+ */
+#define SUPERVISOR_NAME "rank-supervisor"
 
 /* Sent by the kernel when the launcher ends. That its end of the socket closes tells the same,
  * unless a process that should not have it holds it as well. */
@@ -171,10 +178,29 @@ static int watch_signals(struct supervisor *self)
     return self->signals >= 0 ? 0 : errno;
 }
 
+/*
+ * Over the launcher's arguments, of which the program's are the last. The rank has its own copy of
+ * them by now.
+ */
+static void retitle(const cohi_charge *charge)
+{
+    char *const *last = charge->command;
+    while (last[1])
+        last++;
+    char *begin = program_invocation_name, *end = *last + strlen(*last) + 1;
+    if (begin >= end)
+        return;
+    size_t room = (size_t)(end - begin);
+    memset(begin, 0, room);
+    snprintf(begin, room, "%s %d of %d, job %d", SUPERVISOR_NAME, charge->rank, charge->size,
+             (int)charge->launcher);
+}
+
 /* 0, or the errno of something without which the rank's processes could outlive it. */
 static int prepare(struct supervisor *self)
 {
     int error = watch_signals(self);
+    prctl(PR_SET_NAME, SUPERVISOR_NAME);
     if (!error)
         error = keep_for_rank(self);
     if (!error && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
@@ -209,6 +235,7 @@ void cohi_supervise(const cohi_charge *charge)
     self.rank = start_rank(charge);
     if (self.rank < 0)
         _exit(1);
+    retitle(charge);
     int keep[] = {charge->control, self.signals};
     cohi_descriptors_keep(keep, 2);
     watch(&self);
