@@ -78,7 +78,6 @@ static void restore_process(const cohi_charge *charge)
 
 void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor)
 {
-    setpgid(0, charge->group);
     die_with(supervisor);
     int error = connect_streams(charge);
     if (!error && charge->bind_core)

@@ -282,7 +282,6 @@ static void describe_charge(cohi_run *run)
     run->charge.bind_core = run->options.bind_core;
     run->charge.board = &run->board;
     run->charge.launcher = getpid();
-    run->charge.group = getpgrp();
     run->charge.inherited = run->inherited;
 }
 

@@ -231,10 +231,10 @@ void cohi_supervise(const cohi_charge *charge)
         cohi_notice_send(charge->control, COHI_NOTICE_UNSAFE, error);
         _exit(1);
     }
-    setpgid(0, 0);
     self.rank = start_rank(charge);
     if (self.rank < 0)
         _exit(1);
+    setsid(); /* after the fork: the rank stays in the launcher's group, which is of its session */
     retitle(charge);
     int keep[] = {charge->control, self.signals};
     cohi_descriptors_keep(keep, 2);

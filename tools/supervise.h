@@ -3,8 +3,11 @@
  *
  * It starts the rank, tells the board and the launcher how the rank ended, and takes all of the
  * rank's descendants down when the rank has ended, when the launcher orders it, and when the
- * launcher is gone. It is in a process group of its own, so that a signal to the job's group (a
- * terminal's, or SIGKILL) leaves it to do that.
+ * launcher is gone. It is in a session of its own, so that a signal to the job's group (a
+ * terminal's, or SIGKILL) leaves it to do that. Only a process group of its own would not do: a
+ * rank's parent would then be in the rank's session but not in its group, which makes the group one
+ * that is not orphaned for as long as a rank lives. With the last rank's end the group would become
+ * orphaned, and the kernel would hang it up (SIGHUP) if any process in it is stopped.
  */
 #ifndef COHI_TOOLS_SUPERVISE_H
 #define COHI_TOOLS_SUPERVISE_H
@@ -31,7 +34,6 @@ typedef struct cohi_charge {
     const int *inherited;      /* descriptors that the launcher itself was started with */
     int inherited_count;
     pid_t launcher;
-    pid_t group;   /* the launcher's process group */
     sigset_t mask; /* as the launcher was started with */
     struct sigaction on_pipe, on_child;
     struct rlimit files;

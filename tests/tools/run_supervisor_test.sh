@@ -71,4 +71,30 @@ done
 run 137 run -n 64 sh -c '[ "$COHORT_RANK" = 7 ] && kill -KILL $$; exec sleep 100'
 says err "rank 7 of 64"
 grep -qE "supervisor|cannot be killed|not known" "$folder/err" && fail "false rows"
+# In a session without a shell: the end of the ranks hangs up nobody, though a process of the group
+# is stopped, be it a rank or another.
+cat >"$folder/session.sh" <<'END'
+trap 'echo hangup >>"$1/ranks"' HUP
+sleep 100 &
+echo other $! >>"$1/ranks"
+kill -STOP $!
+"$2" run -n 3 sh -c 'echo $COHORT_RANK $$ >>$1/ranks
+    [ $COHORT_RANK = 1 ] && kill -STOP $$
+    [ $COHORT_RANK = 1 ] || while [ ! -e $1/go ]; do sleep 0.02; done' sh "$1"
+echo status $? >>"$1/ranks"
+kill -KILL $!
+END
+: >"$folder/ranks"
+rm -f "$folder/go"
+setsid bash "$folder/session.sh" "$folder" "$cohort" >"$folder/out" 2>"$folder/err" </dev/null &
+wait_for 10 lines "$folder/ranks" 4 || fail "the ranks did not start"
+wait_for 10 has_state "$(pid_of 1)" T || fail "rank 1 does not stop"
+touch "$folder/go"
+sed -n 's/^[02] //p' "$folder/ranks" >"$folder/others"
+wait_for 10 all_dead "$folder/others" || fail "the others do not end"
+has_state "$(pid_of 1)" T || fail "the end of the other ranks continues a stopped rank"
+kill -CONT "$(pid_of 1)"
+wait
+grep -q hangup "$folder/ranks" && fail "the end of the ranks hangs up the session"
+[ "$(pid_of status)" = 0 ] || fail "a session without a shell: status $(pid_of status)"
 echo "run supervisor: passed"
