@@ -44,7 +44,8 @@ static void describe_end(const cohi_run *run, int rank, char *text, size_t room)
     if (!state->ended)
         snprintf(text, room, "%s", unended(run, state));
     else if (state->by_launcher)
-        snprintf(text, room, "%s; ended by cohort run", how);
+        snprintf(text, room, "%s%s by cohort run", how,
+                 WIFSIGNALED(state->wait_status) ? "," : "; ended");
     else if (cohi_run_unfinished(run, rank))
         snprintf(text, room, "exited without finalize");
     else

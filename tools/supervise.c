@@ -34,9 +34,10 @@ struct supervisor {
     pid_t rank;  /* 0 when it has been reaped */
 };
 
-void cohi_notice_send(int control, cohi_notice_kind kind, int value)
+void cohi_notice_send(int control, cohi_notice_kind kind, int value, const char *name)
 {
     cohi_notice notice = {.kind = (int32_t)kind, .value = value, .at_ns = cohi_now_ns()};
+    snprintf(notice.name, sizeof notice.name, "%s", name);
     ssize_t sent;
     do {
         sent = send(control, &notice, sizeof notice, MSG_NOSIGNAL);
@@ -80,7 +81,7 @@ static void publish_end(const struct supervisor *self, int wait_status)
     atomic_store(&slot->end, COHI_ENDED | (uint32_t)wait_status);
     for (int rank = 0; rank < self->charge->size; rank++)
         cohi_slot_ring(cohi_board_slot(board, rank));
-    cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status);
+    cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
 /* Reaps what has ended. 0 when no child is left. */
@@ -217,9 +218,9 @@ static pid_t start_rank(const cohi_charge *charge)
     if (rank == 0)
         cohi_rank_exec(charge, self);
     if (rank < 0)
-        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno);
+        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno, "");
     else
-        cohi_notice_send(charge->control, COHI_NOTICE_STARTED, rank);
+        cohi_notice_send(charge->control, COHI_NOTICE_STARTED, rank, "");
     return rank;
 }
 
@@ -228,7 +229,7 @@ void cohi_supervise(const cohi_charge *charge)
     struct supervisor self = {.charge = charge, .signals = -1};
     int error = prepare(&self);
     if (error) {
-        cohi_notice_send(charge->control, COHI_NOTICE_UNSAFE, error);
+        cohi_notice_send(charge->control, COHI_NOTICE_UNSAFE, error, "");
         _exit(1);
     }
     self.rank = start_rank(charge);

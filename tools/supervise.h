@@ -42,23 +42,26 @@ typedef struct cohi_charge {
 /* From the supervisor (or the rank before exec) to the launcher. */
 typedef enum cohi_notice_kind {
     COHI_NOTICE_STARTED = 1, /* value: the rank's pid */
-    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec */
+    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec; name: an interpreter that is missing */
     COHI_NOTICE_NO_FORK = 3, /* value: the errno of fork */
     COHI_NOTICE_ENDED = 4,   /* value: its wait status */
     COHI_NOTICE_UNSAFE = 5   /* value: the errno of what the supervisor needs and was refused */
 } cohi_notice_kind;
 
+enum { COHI_NOTICE_NAME_BYTES = 256 };
+
 typedef struct cohi_notice {
     int32_t kind;
     int32_t value;
     uint64_t at_ns;
+    char name[COHI_NOTICE_NAME_BYTES]; /* "": none */
 } cohi_notice;
 
 /* From the launcher to the supervisor: a signal for the rank (SIGSTOP and SIGCONT: for all its
  * descendants), or this, to take everything down at once. */
 enum { COHI_ORDER_END = 0 };
 
-void cohi_notice_send(int control, cohi_notice_kind kind, int value);
+void cohi_notice_send(int control, cohi_notice_kind kind, int value, const char *name);
 
 /* The life of the supervisor. */
 _Noreturn void cohi_supervise(const cohi_charge *charge);
