@@ -2,6 +2,7 @@
 #include "supervise.h"
 
 #include "base/clock.h"
+#include "interpreter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,8 +79,8 @@ static void restore_process(const cohi_charge *charge)
 
 void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor)
 {
-    setpgid(0, charge->group);
     die_with(supervisor);
+    char missing[COHI_NOTICE_NAME_BYTES] = "";
     int error = connect_streams(charge);
     if (!error && charge->bind_core)
         error = bind_core(charge->rank);
@@ -88,7 +89,9 @@ void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor)
         restore_process(charge);
         execvp(charge->command[0], charge->command);
         error = errno;
+        if (error == ENOENT)
+            cohi_interpreter_missing(charge->command[0], missing, sizeof missing);
     }
-    cohi_notice_send(charge->control, COHI_NOTICE_REFUSED, error);
-    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
+    cohi_notice_send(charge->control, COHI_NOTICE_REFUSED, error, missing);
+    _exit(error == ENOENT && !*missing ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
 }

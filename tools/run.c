@@ -3,10 +3,9 @@
 #include "base/os.h"
 #include "command.h"
 #include "descendants.h"
+#include "descriptors.h"
 #include "memory/host_profile.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,12 +124,15 @@ static void wait_for_events(cohi_run *run, int count)
     uint64_t deadline = cohi_output_deadline(&run->output);
     deadline = earlier(deadline, earlier(run->stage_deadline_ns, run->timeout_at_ns));
     fill_polls(run);
-    if (poll(run->polls, (nfds_t)count, poll_timeout_ms(deadline)) <= 0)
+    if (cohi_descriptors_poll(run->polls, (nfds_t)count, poll_timeout_ms(deadline)) <= 0)
         memset(run->polls, 0, (size_t)count * sizeof *run->polls);
 }
 
+/* The signals first: a rank that a signal to the whole group has ended did not fail by itself. */
 static void take_events(cohi_run *run)
 {
+    if (run->polls[POLL_SIGNALS].revents)
+        take_signals(run);
     for (int rank = 0; rank < run->size; rank++) {
         const struct pollfd *polls = &run->polls[POLL_RANKS + RANK_DESCRIPTORS * rank];
         cohi_source *sources = &run->output.sources[2 * rank];
@@ -141,8 +143,6 @@ static void take_events(cohi_run *run)
         if (polls[2].revents)
             cohi_source_read(&run->output, &sources[1]);
     }
-    if (run->polls[POLL_SIGNALS].revents)
-        take_signals(run);
 }
 
 static void turn(cohi_run *run)
@@ -196,30 +196,6 @@ static int write_last_output(cohi_run *run)
 }
 
 /* ---- setting up ---- */
-
-/* What was open before belongs to the user and goes on to the ranks. */
-static int list_inherited(int **fds)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0, room = 16;
-    *fds = malloc((size_t)room * sizeof **fds);
-    for (struct dirent *entry; *fds && folder && (entry = readdir(folder));) {
-        int fd = atoi(entry->d_name);
-        if (!isdigit((unsigned char)entry->d_name[0]) || fd == dirfd(folder))
-            continue;
-        if (count == room) {
-            room *= 2;
-            int *longer = realloc(*fds, (size_t)room * sizeof **fds);
-            if (!longer)
-                break;
-            *fds = longer;
-        }
-        (*fds)[count++] = fd;
-    }
-    if (folder)
-        closedir(folder);
-    return count;
-}
 
 /* The launcher raises its own soft limit where it must; the ranks get it back as it was. */
 static int raise_descriptor_limit(cohi_run *run)
@@ -305,20 +281,27 @@ static void describe_charge(cohi_run *run)
     run->charge.environment = run->options.environment;
     run->charge.bind_core = run->options.bind_core;
     run->charge.board = &run->board;
-    run->charge.group = getpgrp();
+    run->charge.launcher = getpid();
     run->charge.inherited = run->inherited;
 }
 
 static int set_up(cohi_run *run)
 {
-    run->charge.inherited_count = list_inherited(&run->inherited);
+    /* What was open before belongs to the user and goes on to the ranks. */
+    run->charge.inherited_count = cohi_descriptors_list(&run->inherited);
     run->children_before_count = cohi_children_list(&run->children_before);
+    if (!run->inherited) {
+        fprintf(stderr, "cohort run: no memory for the list of open descriptors\n");
+        return -1;
+    }
     if (raise_descriptor_limit(run) != 0 || watch_signals(run) != 0 || allocate(run) != 0
         || make_job(run) != 0)
         return -1;
     describe_charge(run);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return 0;
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+        return 0;
+    perror("cohort run: cannot adopt the ranks' processes");
+    return -1;
 }
 
 static void tear_down(cohi_run *run)

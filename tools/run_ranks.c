@@ -117,6 +117,18 @@ static void note_end(cohi_run *run, int rank, int wait_status, uint64_t at_ns)
     state->by_launcher = at_ns >= run->ended_by_us_ns;
 }
 
+/* A program whose interpreter is missing is there, and cannot be run. */
+static void refuse_start(cohi_run *run, const cohi_notice *notice)
+{
+    const char *program = run->options.command[0], *why = strerror(notice->value);
+    int by_interpreter = notice->name[0] != '\0';
+    if (run->why != COHI_WHY_NO_START && by_interpreter)
+        cohi_run_say(run, "cannot start %s: its interpreter %s: %s", program, notice->name, why);
+    else if (run->why != COHI_WHY_NO_START)
+        cohi_run_say(run, "cannot start %s: %s", program, why);
+    cohi_run_end(run, COHI_WHY_NO_START, by_interpreter ? ENOEXEC : notice->value);
+}
+
 static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)
 {
     switch ((cohi_notice_kind)notice->kind) {
@@ -124,10 +136,7 @@ static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)
         run->ranks[rank].pid = notice->value;
         return;
     case COHI_NOTICE_REFUSED:
-        if (run->why != COHI_WHY_NO_START)
-            cohi_run_say(run, "cannot start %s: %s", run->options.command[0],
-                         strerror(notice->value));
-        cohi_run_end(run, COHI_WHY_NO_START, notice->value);
+        refuse_start(run, notice);
         return;
     case COHI_NOTICE_NO_FORK:
         if (run->why != COHI_WHY_NO_START)
@@ -135,10 +144,26 @@ static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)
                          run->size, strerror(notice->value));
         cohi_run_end(run, COHI_WHY_NO_START, notice->value);
         return;
+    case COHI_NOTICE_UNSAFE:
+        if (run->why != COHI_WHY_NO_START)
+            cohi_run_say(run, "rank %d of %d cannot be supervised: %s", rank, run->size,
+                         strerror(notice->value));
+        cohi_run_end(run, COHI_WHY_NO_START, EPERM);
+        return;
     case COHI_NOTICE_ENDED:
         note_end(run, rank, notice->value, notice->at_ns);
         return;
     }
+}
+
+/*
+ * A supervisor that ends with an order unread resets the connection. The kernel then reports
+ * ECONNRESET once, before the notices that are still in the socket; the next call reads those, and
+ * the end of the stream comes after them.
+ */
+static int reads_on(int error)
+{
+    return error == EINTR || error == ECONNRESET;
 }
 
 void cohi_run_notices(cohi_run *run, int rank)
@@ -149,11 +174,9 @@ void cohi_run_notices(cohi_run *run, int rank)
         ssize_t got = recv(*control, &notice, sizeof notice, MSG_DONTWAIT);
         if (got == (ssize_t)sizeof notice) {
             take_notice(run, rank, &notice);
-        } else if (got < 0 && errno == EINTR) {
-            continue;
         } else if (got < 0 && errno == EAGAIN) {
             return;
-        } else {
+        } else if (got >= 0 || !reads_on(errno)) {
             cohi_os_close(*control);
             *control = -1;
         }
@@ -180,24 +203,39 @@ static int rank_of(const cohi_run *run, pid_t pid)
     return -1;
 }
 
-/* What such a rank leaves is the launcher's now; the rank itself dies with its supervisor. */
-static void note_orphan(cohi_run *run, int rank)
+static void say_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_status)
+{
+    char how[96];
+    cohi_describe_end(wait_status, how, sizeof how);
+    cohi_run_say(run, "the supervisor of rank %d (process %d) %s%s; the rank ends with it", rank,
+                 (int)supervisor, WIFSIGNALED(wait_status) ? "was " : "", how);
+}
+
+/* What such a rank leaves is the launcher's now; the rank itself dies with its supervisor, unless
+ * the supervisor had reaped it already and only its notice is missing. */
+static void note_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_status)
 {
     cohi_run_rank *state = &run->ranks[rank];
+    uint64_t end = atomic_load(&cohi_board_slot(&run->board, rank)->end);
     state->orphaned = 1;
+    if (end & COHI_ENDED) {
+        note_end(run, rank, (int)(end & UINT32_MAX), cohi_now_ns());
+        return;
+    }
     if (run->stage < COHI_STAGE_ABANDON)
-        cohi_run_say(run, "the supervisor of rank %d was killed; the rank ends with it", rank);
+        say_orphan(run, rank, supervisor, wait_status);
     if (!state->pid)
         note_end(run, rank, SIGKILL, cohi_now_ns());
 }
 
-static void note_supervisor(cohi_run *run, int rank)
+static void note_supervisor(cohi_run *run, int rank, int wait_status)
 {
+    pid_t supervisor = run->ranks[rank].supervisor;
     cohi_run_notices(run, rank);
     run->ranks[rank].supervisor = 0;
     run->alive--;
     if (!run->ranks[rank].ended && run->why != COHI_WHY_NO_START)
-        note_orphan(run, rank);
+        note_orphan(run, rank, supervisor, wait_status);
 }
 
 /* The supervisor would have told the board. */
@@ -242,7 +280,7 @@ void cohi_run_reap(cohi_run *run)
     for (pid_t pid; (pid = waitpid(-1, &wait_status, WNOHANG)) > 0;) {
         int rank = rank_supervised_by(run, pid);
         if (rank >= 0)
-            note_supervisor(run, rank);
+            note_supervisor(run, rank, wait_status);
         else if ((rank = rank_of(run, pid)) >= 0)
             note_orphaned_rank(run, rank, wait_status);
     }

@@ -29,15 +29,23 @@ void cohi_run_say(cohi_run *run, const char *format, ...)
 static const char *const titles[] = {"RANK", "PID", "STATE", "OPERATION", "WAITING", "END"};
 enum { COLUMNS = sizeof titles / sizeof *titles };
 
+static const char *unended(const cohi_run *run, const cohi_run_rank *state)
+{
+    if (!state->pid)
+        return "was not started";
+    return run->stage == COHI_STAGE_GONE ? "cannot be killed" : "not known";
+}
+
 static void describe_end(const cohi_run *run, int rank, char *text, size_t room)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     char how[96];
     cohi_describe_end(state->wait_status, how, sizeof how);
     if (!state->ended)
-        snprintf(text, room, "%s", state->pid ? "cannot be killed" : "was not started");
+        snprintf(text, room, "%s", unended(run, state));
     else if (state->by_launcher)
-        snprintf(text, room, "%s; ended by cohort run", how);
+        snprintf(text, room, "%s%s by cohort run", how,
+                 WIFSIGNALED(state->wait_status) ? "," : "; ended");
     else if (cohi_run_unfinished(run, rank))
         snprintf(text, room, "exited without finalize");
     else
@@ -103,11 +111,25 @@ static int status_of(const cohi_run *run, int rank)
     return cohi_run_unfinished(run, rank) ? 1 : WEXITSTATUS(wait_status);
 }
 
+/* A rank whose end nobody has told may have failed. */
+static int report_unknown(cohi_run *run)
+{
+    for (int rank = 0; rank < run->size; rank++) {
+        if (run->ranks[rank].ended)
+            continue;
+        cohi_run_say(run, "how rank %d of %d (process %d) ended is not known", rank, run->size,
+                     (int)run->ranks[rank].pid);
+        say_table(run);
+        return 1;
+    }
+    return 0;
+}
+
 static int report_failure(cohi_run *run)
 {
     int rank = first_failed(run);
     if (rank < 0)
-        return 0;
+        return report_unknown(run);
     char how[96];
     cohi_describe_end(run->ranks[rank].wait_status, how, sizeof how);
     cohi_run_say(run, "rank %d of %d (process %d) failed: it %s%s", rank, run->size,

@@ -1,11 +1,11 @@
 #include "run_sink.h"
 
 #include "base/os.h"
+#include "descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ void cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
 static ssize_t write_carefully(int fd, const char *bytes, size_t count)
 {
     struct pollfd look = {.fd = fd, .events = POLLOUT};
-    if (poll(&look, 1, 0) <= 0) {
+    if (cohi_descriptors_poll(&look, 1, 0) <= 0) {
         errno = EAGAIN;
         return -1;
     }

@@ -2,11 +2,12 @@
 
 #include "base/clock.h"
 #include "descendants.h"
+#include "descriptors.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -17,52 +18,49 @@
  * sleep may take its time. */
 enum { SWEEP_PAUSE_MS = 20 };
 
+/*
+ * For ps(1), and unlike the launcher's: what kills all processes named "cohort" is to leave the
+ * supervisors to take the ranks down, and what kills these leaves it to the launcher.
+ */
+#define SUPERVISOR_NAME "rank-supervisor"
+
+/* Sent by the kernel when the launcher ends. That its end of the socket closes tells the same,
+ * unless a process that should not have it holds it as well. */
+enum { LAUNCHER_ENDED = SIGTERM };
+
 struct supervisor {
     const cohi_charge *charge;
-    int children; /* signalfd of SIGCHLD */
-    pid_t rank;   /* 0 when it has been reaped */
+    int signals; /* signalfd of SIGCHLD and LAUNCHER_ENDED */
+    pid_t rank;  /* 0 when it has been reaped */
 };
 
-void cohi_notice_send(int control, cohi_notice_kind kind, int value)
+void cohi_notice_send(int control, cohi_notice_kind kind, int value, const char *name)
 {
     cohi_notice notice = {.kind = (int32_t)kind, .value = value, .at_ns = cohi_now_ns()};
+    snprintf(notice.name, sizeof notice.name, "%s", name);
     ssize_t sent;
     do {
         sent = send(control, &notice, sizeof notice, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
-void cohi_keep_only(int *keep, int count)
-{
-    qsort(keep, (size_t)count, sizeof *keep, ascending);
-    unsigned next = 0;
-    for (int i = 0; i < count; i++) {
-        if (keep[i] > (int)next)
-            close_range(next, (unsigned)keep[i] - 1, 0);
-        next = (unsigned)keep[i] + 1;
-    }
-    close_range(next, ~0U, 0);
-}
-
 /* The launcher's descriptors must not be held here: their closing is how its end is noticed. */
-static void keep_for_rank(const cohi_charge *charge)
+static int keep_for_rank(const struct supervisor *self)
 {
-    const int own[] = {charge->control, charge->output, charge->error, charge->job_fd};
+    const cohi_charge *charge = self->charge;
+    const int own[] = {charge->control, charge->output, charge->error, charge->job_fd,
+                       self->signals};
     int count = charge->inherited_count, owned = sizeof own / sizeof *own;
     int *keep = calloc((size_t)(count + owned), sizeof *keep);
     if (!keep)
-        _exit(1);
+        return ENOMEM;
     for (int i = 0; i < count; i++)
         keep[i] = charge->inherited[i];
     for (int i = 0; i < owned; i++)
         keep[count + i] = own[i];
-    cohi_keep_only(keep, count + owned);
+    int error = cohi_descriptors_keep(keep, count + owned);
     free(keep);
+    return error;
 }
 
 /* ---- the end of the rank ---- */
@@ -83,7 +81,7 @@ static void publish_end(const struct supervisor *self, int wait_status)
     atomic_store(&slot->end, COHI_ENDED | (uint32_t)wait_status);
     for (int rank = 0; rank < self->charge->size; rank++)
         cohi_slot_ring(cohi_board_slot(board, rank));
-    cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status);
+    cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
 /* Reaps what has ended. 0 when no child is left. */
@@ -106,14 +104,16 @@ static int reap(struct supervisor *self)
 static void pause_for_children(const struct supervisor *self)
 {
     struct signalfd_siginfo ended;
-    struct pollfd look = {.fd = self->children, .events = POLLIN};
-    if (poll(&look, 1, SWEEP_PAUSE_MS) > 0)
-        (void)!read(self->children, &ended, sizeof ended);
+    struct pollfd look = {.fd = self->signals, .events = POLLIN};
+    if (cohi_descriptors_poll(&look, 1, SWEEP_PAUSE_MS) > 0)
+        (void)!read(self->signals, &ended, sizeof ended);
 }
 
 static _Noreturn void take_down(struct supervisor *self)
 {
     while (reap(self)) {
+        if (self->rank > 0)
+            kill(self->rank, SIGKILL); /* by its number, should /proc not be there to list it */
         cohi_children_signal(SIGKILL, NULL, 0);
         pause_for_children(self);
     }
@@ -142,24 +142,24 @@ static void take_order(struct supervisor *self)
     carry_out(self, order);
 }
 
-static void note_children(struct supervisor *self)
+static void take_signal(struct supervisor *self)
 {
     struct signalfd_siginfo ended;
-    (void)!read(self->children, &ended, sizeof ended);
+    (void)!read(self->signals, &ended, sizeof ended);
     reap(self);
-    if (self->rank == 0)
+    if (self->rank == 0 || getppid() != self->charge->launcher)
         take_down(self);
 }
 
 static _Noreturn void watch(struct supervisor *self)
 {
     for (;;) {
-        struct pollfd look[] = {{.fd = self->children, .events = POLLIN},
+        struct pollfd look[] = {{.fd = self->signals, .events = POLLIN},
                                 {.fd = self->charge->control, .events = POLLIN}};
-        if (poll(look, 2, -1) < 0 && errno != EINTR)
-            take_down(self);
+        if (cohi_descriptors_poll(look, 2, -1) < 0)
+            continue;
         if (look[0].revents)
-            note_children(self);
+            take_signal(self);
         if (look[1].revents)
             take_order(self);
     }
@@ -167,14 +167,49 @@ static _Noreturn void watch(struct supervisor *self)
 
 /* ---- the beginning ---- */
 
-static int block_signals(void)
+static int watch_signals(struct supervisor *self)
 {
-    sigset_t all, child;
+    sigset_t all, watched;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, LAUNCHER_ENDED);
+    self->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    return self->signals >= 0 ? 0 : errno;
+}
+
+/*
+ * Over the launcher's arguments, of which the program's are the last. The rank has its own copy of
+ * them by now.
+ */
+static void retitle(const cohi_charge *charge)
+{
+    char *const *last = charge->command;
+    while (last[1])
+        last++;
+    char *begin = program_invocation_name, *end = *last + strlen(*last) + 1;
+    if (begin >= end)
+        return;
+    size_t room = (size_t)(end - begin);
+    memset(begin, 0, room);
+    snprintf(begin, room, "%s %d of %d, job %d", SUPERVISOR_NAME, charge->rank, charge->size,
+             (int)charge->launcher);
+}
+
+/* 0, or the errno of something without which the rank's processes could outlive it. */
+static int prepare(struct supervisor *self)
+{
+    int error = watch_signals(self);
+    prctl(PR_SET_NAME, SUPERVISOR_NAME);
+    if (!error)
+        error = keep_for_rank(self);
+    if (!error && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        error = errno;
+    prctl(PR_SET_PDEATHSIG, LAUNCHER_ENDED);
+    if (getppid() != self->charge->launcher)
+        _exit(1);
+    return error;
 }
 
 static pid_t start_rank(const cohi_charge *charge)
@@ -183,27 +218,26 @@ static pid_t start_rank(const cohi_charge *charge)
     if (rank == 0)
         cohi_rank_exec(charge, self);
     if (rank < 0)
-        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno);
+        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno, "");
     else
-        cohi_notice_send(charge->control, COHI_NOTICE_STARTED, rank);
+        cohi_notice_send(charge->control, COHI_NOTICE_STARTED, rank, "");
     return rank;
 }
 
 void cohi_supervise(const cohi_charge *charge)
 {
-    struct supervisor self = {.charge = charge};
-    keep_for_rank(charge);
-    setpgid(0, 0);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    self.children = block_signals();
-    if (self.children < 0) {
-        cohi_notice_send(charge->control, COHI_NOTICE_NO_FORK, errno);
+    struct supervisor self = {.charge = charge, .signals = -1};
+    int error = prepare(&self);
+    if (error) {
+        cohi_notice_send(charge->control, COHI_NOTICE_UNSAFE, error, "");
         _exit(1);
     }
     self.rank = start_rank(charge);
     if (self.rank < 0)
         _exit(1);
-    int keep[] = {charge->control, self.children};
-    cohi_keep_only(keep, 2);
+    setsid(); /* after the fork: the rank stays in the launcher's group, which is of its session */
+    retitle(charge);
+    int keep[] = {charge->control, self.signals};
+    cohi_descriptors_keep(keep, 2);
     watch(&self);
 }

@@ -3,8 +3,11 @@
  *
  * It starts the rank, tells the board and the launcher how the rank ended, and takes all of the
  * rank's descendants down when the rank has ended, when the launcher orders it, and when the
- * launcher is gone. It is in a process group of its own, so that a signal to the job's group (a
- * terminal's, or SIGKILL) leaves it to do that.
+ * launcher is gone. It is in a session of its own, so that a signal to the job's group (a
+ * terminal's, or SIGKILL) leaves it to do that. Only a process group of its own would not do: a
+ * rank's parent would then be in the rank's session but not in its group, which makes the group one
+ * that is not orphaned for as long as a rank lives. With the last rank's end the group would become
+ * orphaned, and the kernel would hang it up (SIGHUP) if any process in it is stopped.
  */
 #ifndef COHI_TOOLS_SUPERVISE_H
 #define COHI_TOOLS_SUPERVISE_H
@@ -30,7 +33,7 @@ typedef struct cohi_charge {
     int output, error, job_fd; /* for the rank */
     const int *inherited;      /* descriptors that the launcher itself was started with */
     int inherited_count;
-    pid_t group;   /* the launcher's process group */
+    pid_t launcher;
     sigset_t mask; /* as the launcher was started with */
     struct sigaction on_pipe, on_child;
     struct rlimit files;
@@ -39,25 +42,26 @@ typedef struct cohi_charge {
 /* From the supervisor (or the rank before exec) to the launcher. */
 typedef enum cohi_notice_kind {
     COHI_NOTICE_STARTED = 1, /* value: the rank's pid */
-    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec */
+    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec; name: an interpreter that is missing */
     COHI_NOTICE_NO_FORK = 3, /* value: the errno of fork */
-    COHI_NOTICE_ENDED = 4    /* value: its wait status */
+    COHI_NOTICE_ENDED = 4,   /* value: its wait status */
+    COHI_NOTICE_UNSAFE = 5   /* value: the errno of what the supervisor needs and was refused */
 } cohi_notice_kind;
+
+enum { COHI_NOTICE_NAME_BYTES = 256 };
 
 typedef struct cohi_notice {
     int32_t kind;
     int32_t value;
     uint64_t at_ns;
+    char name[COHI_NOTICE_NAME_BYTES]; /* "": none */
 } cohi_notice;
 
 /* From the launcher to the supervisor: a signal for the rank (SIGSTOP and SIGCONT: for all its
  * descendants), or this, to take everything down at once. */
 enum { COHI_ORDER_END = 0 };
 
-void cohi_notice_send(int control, cohi_notice_kind kind, int value);
-
-/* Closes all descriptors but the `count` in keep[], which it sorts. */
-void cohi_keep_only(int *keep, int count);
+void cohi_notice_send(int control, cohi_notice_kind kind, int value, const char *name);
 
 /* The life of the supervisor. */
 _Noreturn void cohi_supervise(const cohi_charge *charge);

@@ -196,7 +196,8 @@ static coh_status open_pidfd(coh_world *world, cohi_card *card)
     int *pidfd = &world->peers[world->rank].pidfd;
     int error = cohi_os_pidfd_open(getpid(), pidfd);
     if (error)
-        return cohi_fail_os(error, "coh_init: no descriptor of this process can be had");
+        return cohi_fail_os(error,
+                            "coh_init: no descriptor of this process can be had (pidfd_open)");
     card->fds[COHI_CARD_FD_PROCESS] = *pidfd;
     return COH_OK;
 }

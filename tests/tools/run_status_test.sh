@@ -17,7 +17,8 @@ run 3 run -n 3 sh -c 'if [ "$COHORT_RANK" = 1 ]; then exit 3; fi; sleep 100'
 [ $(($(now_ms) - started)) -lt 20000 ] || fail "the others were not ended"
 says err "rank 1 of 3"
 says err "exited with status 3"
-says err "ended by cohort run"
+grep -qE '^ +[02] .*killed by signal 15 \(.*\), by cohort run$' "$folder/err" \
+    || fail "the table does not say who ended the others"
 [ "$(grep -cE '^ +[0-2] +[0-9]+ ' "$folder/err")" = 3 ] || fail "the table has not three ranks"
 
 run 139 run -n 2 sh -c 'if [ "$COHORT_RANK" = 1 ]; then kill -SEGV $$; fi; sleep 100'
@@ -46,6 +47,19 @@ run 127 run -n 3 "$folder/nowhere"
 [ "$(grep -c 'cannot start' "$folder/err")" = 1 ] || fail "a failed exec is not told once"
 says err "$folder/nowhere"
 says err "No such file"
+# A program that is there, but its interpreter is not: the message is about that.
+printf '#! /no/such/interpreter -x\nexit 0\n' >"$folder/script"
+printf '#!%s\n' "$folder/script" >"$folder/outer"
+printf '#!/bin/sh\r\nexit 0\r\n' >"$folder/dos"
+chmod +x "$folder/script" "$folder/outer" "$folder/dos"
+run 126 run -n 2 "$folder/script"
+[ "$(grep -c 'cannot start' "$folder/err")" = 1 ] || fail "a missing interpreter is not told once"
+says err "cannot start $folder/script: its interpreter /no/such/interpreter: No such file"
+run 126 run "$folder/outer"
+says err "its interpreter /no/such/interpreter:"
+run 126 run --env PATH="/bin:$folder" dos
+says err "its interpreter /bin/sh^M:"
+run 127 run "no-such-program-in-path"
 touch "$folder/plain"
 run 126 run "$folder/plain"
 says err "Permission denied"

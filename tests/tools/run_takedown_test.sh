@@ -41,6 +41,23 @@ kill -KILL -- "-$group"
 wait 2>/dev/null
 wait_for 10 all_dead "$PIDS" || fail "processes outlive their killed process group"
 
+# All processes of one name killed at once, the launcher's or the supervisors': as `killall -9` and
+# `pkill -9 -f` do it, only that this looks at no other job.
+named() {
+    for pid in "$launcher" $(cat "/proc/$launcher/task/$launcher/children"); do
+        tr '\0' ' ' <"/proc/$pid/cmdline" | cat "/proc/$pid/comm" - | grep -q "$1" && echo "$pid"
+    done
+}
+for name in cohort rank-supervisor; do
+    start
+    targets=$(named "$name")
+    [ -n "$targets" ] || fail "no process is named $name"
+    # shellcheck disable=SC2086
+    kill -KILL $targets
+    wait "$launcher" 2>/dev/null
+    wait_for 10 all_dead "$PIDS" || fail "processes outlive all that is named $name"
+done
+
 # A supervisor killed: the launcher takes its rank's processes down, and the job fails.
 start
 rank_pid=$(sed -n 1p "$PIDS")

@@ -1,0 +1,58 @@
+#!/bin/bash
+# `cohort run` where a sandbox refuses system calls: another way, or an error that says so.
+. "$(dirname "$0")/common.sh"
+meet=${2:?usage: $0 PATH_TO_COHORT PATH_TO_MEET PATH_TO_REFUSE}
+refuse=${3:?usage: $0 PATH_TO_COHORT PATH_TO_MEET PATH_TO_REFUSE}
+"$refuse" EPERM pidfd_open -- true
+[ $? = 77 ] && { echo "no filters here"; exit 77; }
+
+# refused ERROR CALLS STATUS ARGUMENTS...: as `run`, with those calls refused.
+refused() {
+    error=$1 calls=$2 expected=$3
+    shift 3
+    # shellcheck disable=SC2086
+    "$refuse" "$error" $calls -- "$cohort" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+    got=$?
+    [ "$got" = "$expected" ] || fail "$error $calls, cohort $*: status $got, expected $expected"
+}
+polls=poll
+"$refuse" EPERM poll -- true || polls=ppoll
+
+cat >"$folder/tree.sh" <<'END'
+echo $$ >>"$PIDS"
+(setsid sh -c 'echo $$ >>"$PIDS"; exec sleep 100' </dev/null >/dev/null 2>&1 & )
+exec sleep 100
+END
+export PIDS="$folder/pids"
+
+for error in EPERM ENOSYS; do
+    for calls in close_range "$polls" "close_range $polls"; do
+        refused "$error" "$calls" 3 run -n 3 sh -c 'echo hello; [ $COHORT_RANK = 1 ] && exit 3; :'
+        [ "$(grep -c hello "$folder/out")" = 3 ] || fail "$error $calls: the output"
+        # Nothing outlives a killed launcher.
+        : >"$PIDS"
+        # shellcheck disable=SC2086
+        "$refuse" "$error" $calls -- "$cohort" run -n 3 sh "$folder/tree.sh" \
+            >"$folder/out" 2>"$folder/err" </dev/null &
+        launcher=$!
+        wait_for 10 lines "$PIDS" 6 || fail "$error $calls: the job did not start"
+        kill -KILL "$launcher"
+        wait "$launcher" 2>/dev/null
+        wait_for 10 all_dead "$PIDS" || fail "$error $calls: processes outlive a killed launcher"
+    done
+    # The ranks still hold nothing of the launcher's.
+    ls /proc/self/fd >"$folder/before" 2>"$folder/err" </dev/null
+    refused "$error" close_range 0 run -n 2 sh -c 'exec ls /proc/self/fd'
+    [ "$(wc -l <"$folder/out")" = $((2 * ($(wc -l <"$folder/before") + 1))) ] \
+        || fail "$error close_range: descriptors other than those of before and the job's"
+
+    refused "$error" memfd_create 1 run -n 2 true
+    says err "cohort run: "
+    refused "$error" signalfd 1 run -n 2 true
+    says err "cannot watch for signals"
+    refused "$error" prctl 1 run -n 2 true
+    says err "cannot adopt"
+    refused "$error" pidfd_open 9 run -n 2 "$meet"
+    says err "pidfd_open"
+done
+echo "run sandbox: passed"
