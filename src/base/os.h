@@ -172,6 +172,10 @@ int cohi_os_send(int fd, const void *data, size_t bytes, const int *fds, int fd_
 int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int *fd_count,
                     uint64_t deadline_ns);
 
+/* Takes what has come, at most `bytes`, without waiting: EAGAIN when nothing has. Descriptors beside
+ * it are dropped. */
+int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got);
+
 /* Waits until `fd` can be read: 0, or ETIMEDOUT. */
 int cohi_os_wait_readable(int fd, uint64_t deadline_ns);
 

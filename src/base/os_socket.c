@@ -226,3 +226,12 @@ int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int
         *fd_count = count;
     return 0;
 }
+
+int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got)
+{
+    ssize_t came = recv(fd, data, bytes, MSG_DONTWAIT);
+    if (came < 0)
+        return errno == EINTR ? EAGAIN : errno;
+    *got = (size_t)came;
+    return came == 0 ? ECONNRESET : 0;
+}

@@ -4,15 +4,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "bootstrap/link.h"
+#include "bootstrap/door.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +22,8 @@ struct cohi_group {
     int *links; /* root: [size], -1 for itself; others: [1], to the root */
 };
 
-#define HELLO_DEADLINE_NS (COHI_NS_PER_S) /* a connected peer sends its hello at once */
+#define HELLO_DEADLINE_NS (COHI_NS_PER_S)        /* a connected peer sends its hello at once */
+#define END_SHOWS_NS      (200 * COHI_NS_PER_MS) /* from a closed socket to a process that is gone */
 #define TICK_NS           (20 * COHI_NS_PER_MS)
 #define RETRY_NS          (2 * COHI_NS_PER_MS) /* rank 0 may not be listening yet */
 
@@ -74,21 +73,11 @@ static coh_status fail_missing(const cohi_group *group, const unsigned char *abs
                      count, size, group->patience_s, list);
 }
 
-static coh_status fail_descriptors(const char *what)
-{
-    struct rlimit limit = {.rlim_cur = 0};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    return cohi_fail(COH_LIMIT,
-                     "coh_init: %s: this process may have %llu open descriptors (RLIMIT_NOFILE, "
-                     "ulimit -n), which is not enough",
-                     what, (unsigned long long)limit.rlim_cur);
-}
-
 /* What an errno on the link to `rank` means to a rank that is joining. */
 static coh_status fail_link(int error, int rank)
 {
     if (error == EMFILE || error == ENFILE)
-        return fail_descriptors("descriptors were lost on the way");
+        return cohi_link_fail_descriptors("descriptors were lost on the way");
     if (error == ECONNRESET)
         return cohi_fail(COH_PEER_LOST, "coh_init: rank %d ended during init", rank);
     if (error == ETIMEDOUT)
@@ -111,15 +100,6 @@ static coh_status refuse(int link, coh_status status)
     return status;
 }
 
-/* Secrets are compared in constant time. */
-static int same_secret(const unsigned char *a, const unsigned char *b)
-{
-    unsigned char difference = 0;
-    for (int i = 0; i < COHI_SECRET_BYTES; i++)
-        difference = (unsigned char)(difference | (a[i] ^ b[i]));
-    return difference == 0;
-}
-
 /* Whether a hello is one this job can take. What it cannot is an error to that caller alone, but
  * a version or a size that differs can never become right, so then the job fails too. */
 static coh_status judge_hello(const cohi_group *group, const cohi_link_message *hello)
@@ -134,57 +114,54 @@ static coh_status judge_hello(const cohi_group *group, const cohi_link_message *
     return COH_OK;
 }
 
-static int admissible(int link, const cohi_id_layout *id, cohi_link_message *hello)
+/* Takes the rank that proved by `hello` to be of this job. */
+static coh_status admit(cohi_group *group, const cohi_link_message *hello, int link, int *arrived)
 {
-    uid_t user;
-    pid_t process;
-    if (cohi_os_peer_credentials(link, &user, &process) != 0 || user != geteuid())
-        return 0;
-    if (cohi_link_receive(link, hello, NULL, 0, NULL, cohi_now_ns() + HELLO_DEADLINE_NS) != 0)
-        return 0;
-    return hello->kind == COHI_LINK_HELLO && same_secret(hello->secret, id->secret);
-}
-
-/* Takes one connection. A stranger is dropped with one line in the log, the job unaffected. */
-static coh_status admit(cohi_group *group, const cohi_id_layout *id, int link, int *arrived)
-{
-    cohi_link_message hello;
-    if (!admissible(link, id, &hello)) {
-        cohi_log(COH_LOG_WARN, "init: refused a connection that could not prove to be of this job");
-        cohi_os_close(link);
-        return COH_OK;
-    }
-    coh_status status = judge_hello(group, &hello);
+    coh_status status = judge_hello(group, hello);
     if (status != COH_OK) {
         refuse(link, status);
         cohi_os_close(link);
         return status;
     }
-    if (hello.rank < 1 || hello.rank >= group->size || group->links[hello.rank] >= 0) {
+    if (hello->rank < 1 || hello->rank >= group->size || group->links[hello->rank] >= 0) {
         cohi_fail(COH_INVALID_ARGUMENT,
-                  "coh_init: rank %d of %d is taken, or not a rank of this job", hello.rank,
+                  "coh_init: rank %d of %d is taken, or not a rank of this job", hello->rank,
                   group->size);
         refuse(link, COH_INVALID_ARGUMENT);
         cohi_os_close(link);
         return COH_OK;
     }
-    group->links[hello.rank] = link;
+    group->links[hello->rank] = link;
     (*arrived)++;
     return COH_OK;
+}
+
+/* After the greeting a rank says nothing until it is welcomed: what can be read is the end. */
+static int find_closed_link(const cohi_group *group)
+{
+    int closed = -1;
+    struct pollfd *set = calloc((size_t)group->size, sizeof *set);
+    for (int rank = 0; set && rank < group->size; rank++)
+        set[rank] = (struct pollfd){.fd = group->links[rank], .events = POLLIN};
+    if (set && poll(set, (nfds_t)group->size, 0) > 0)
+        for (int rank = 0; rank < group->size && closed < 0; rank++)
+            closed = set[rank].revents ? rank : -1;
+    free(set);
+    return closed;
 }
 
 /* A rank that had come and is gone, or (when a launcher watches) that ended before it came. */
 static coh_status check_departures(cohi_group *group)
 {
+    int closed = find_closed_link(group);
+    if (closed >= 0) {
+        cohi_os_close(group->links[closed]);
+        group->links[closed] = -1;
+        return cohi_fail(COH_PEER_LOST, "coh_init: rank %d ended during init", closed);
+    }
     for (int rank = 1; rank < group->size; rank++) {
-        struct pollfd look = {.fd = group->links[rank], .events = POLLIN};
-        if (look.fd >= 0 && poll(&look, 1, 0) > 0) {
-            cohi_os_close(group->links[rank]);
-            group->links[rank] = -1;
-            return cohi_fail(COH_PEER_LOST, "coh_init: rank %d ended during init", rank);
-        }
         uint64_t end = atomic_load(&cohi_board_slot(&group->board, rank)->end);
-        if (look.fd < 0 && (end & COHI_ENDED)) {
+        if (group->links[rank] < 0 && (end & COHI_ENDED)) {
             char how[128];
             cohi_describe_end((int)end, how, sizeof how);
             return cohi_fail(COH_PEER_LOST, "coh_init: rank %d %s before it called coh_init", rank,
@@ -206,21 +183,20 @@ static coh_status fail_absent(cohi_group *group)
     return status;
 }
 
-static coh_status gather(cohi_group *group, const cohi_id_layout *id, int listener,
-                         uint64_t deadline_ns)
+static coh_status gather(cohi_group *group, cohi_door *door, uint64_t deadline_ns)
 {
     int arrived = 1;
     coh_status status = COH_OK;
     while (arrived < group->size && status == COH_OK) {
+        cohi_link_message hello;
+        int link;
         uint64_t now = cohi_now_ns();
         if (now >= deadline_ns)
             return fail_absent(group);
-        (void)cohi_os_wait_readable(listener,
-                                    now + TICK_NS < deadline_ns ? now + TICK_NS : deadline_ns);
-        int link, error = cohi_os_local_accept(listener, &link);
-        if (error == EMFILE || error == ENFILE)
-            return fail_descriptors("a rank could not be let in");
-        status = error ? check_departures(group) : admit(group, id, link, &arrived);
+        status = cohi_door_await(door, now + TICK_NS < deadline_ns ? now + TICK_NS : deadline_ns,
+                                 &hello, &link);
+        if (status == COH_OK)
+            status = link < 0 ? check_departures(group) : admit(group, &hello, link, &arrived);
     }
     return status;
 }
@@ -238,17 +214,12 @@ static coh_status welcome_all(cohi_group *group, uint64_t deadline_ns)
 
 static coh_status join_as_root(cohi_group *group, const cohi_id_layout *id, uint64_t deadline_ns)
 {
-    char name[COHI_SOCKET_NAME_BYTES];
-    int listener;
-    cohi_unique_id_socket(id, name);
-    int error = cohi_os_local_listen(name, &listener);
-    if (error == EADDRINUSE)
-        return cohi_fail(COH_INVALID_ARGUMENT,
-                         "coh_init: rank 0 of this unique id is taken by another process");
-    if (error)
-        return cohi_fail_os(error, "coh_init: rank 0 cannot listen for the others");
-    coh_status status = gather(group, id, listener, deadline_ns);
-    cohi_os_close(listener);
+    cohi_door *door;
+    coh_status status = cohi_door_open(id, group->size, &door);
+    if (status != COH_OK)
+        return status;
+    status = gather(group, door, deadline_ns);
+    cohi_door_close(door);
     if (status == COH_OK)
         status = welcome_all(group, deadline_ns);
     if (status != COH_OK)
@@ -283,7 +254,26 @@ static coh_status reach_root(cohi_group *group, const cohi_id_layout *id, uint64
     }
 }
 
-static coh_status take_welcome(cohi_group *group, uint64_t deadline_ns)
+/*
+ * Rank 0 broke the connection before its welcome. It has ended, which shows in its process within a
+ * moment; or it lives, and refused this one.
+ */
+static coh_status fail_refused(const cohi_group *group, pid_t root)
+{
+    uint64_t until = cohi_now_ns() + END_SHOWS_NS;
+    char state;
+    while (root > 0 && (state = cohi_os_process_state(root)) != 0 && state != 'Z' && state != 'X') {
+        if (cohi_now_ns() >= until)
+            return cohi_fail(COH_TRANSPORT,
+                             "coh_init: rank 0 (process %d) closed the connection of rank %d: it "
+                             "is of another job, or the unique id differs",
+                             (int)root, group->rank);
+        sleep_ns(RETRY_NS);
+    }
+    return fail_link(ECONNRESET, 0);
+}
+
+static coh_status take_welcome(cohi_group *group, pid_t root, uint64_t deadline_ns)
 {
     cohi_link_message message;
     int fd, count = 0;
@@ -291,13 +281,13 @@ static coh_status take_welcome(cohi_group *group, uint64_t deadline_ns)
     int error = cohi_link_receive(group->links[0], &message, &fd, 1, &count,
                                   deadline_ns + 2 * HELLO_DEADLINE_NS);
     if (error)
-        return fail_link(error, 0);
+        return error == ECONNRESET ? fail_refused(group, root) : fail_link(error, 0);
     if (message.kind == COHI_LINK_FAILED)
         return cohi_fail((coh_status)message.status, "%s", message.text);
     if (message.kind != COHI_LINK_WELCOME)
         return fail_link(EPROTO, 0);
     if (count != 1)
-        return fail_descriptors("the board could not be received");
+        return cohi_link_fail_descriptors("the board could not be received");
     coh_status status = cohi_board_open(fd, &group->board);
     if (status != COH_OK)
         cohi_os_close(fd);
@@ -319,8 +309,8 @@ static coh_status join_as_member(cohi_group *group, const cohi_id_layout *id, ui
     memcpy(hello.secret, id->secret, sizeof hello.secret);
     error = cohi_link_send(group->links[0], &hello, NULL, 0, deadline_ns);
     if (error)
-        return fail_link(error, 0);
-    return take_welcome(group, deadline_ns);
+        return error == ECONNRESET ? fail_refused(group, process) : fail_link(error, 0);
+    return take_welcome(group, process, deadline_ns);
 }
 
 /* ---- joining and leaving ---- */
