@@ -134,13 +134,32 @@ uint64_t cohi_os_host_id(void)
     return hash;
 }
 
+/* The program's limit (ulimit -s) is each thread's default and may be far less than a log hook of
+ * the program needs, which runs on our threads too. */
+enum { STACK_LEAST = 256 * 1024 };
+
+static int set_stack(pthread_attr_t *attributes)
+{
+    size_t bytes;
+    int error = pthread_attr_getstacksize(attributes, &bytes);
+    return error || bytes >= STACK_LEAST ? error
+                                         : pthread_attr_setstacksize(attributes, STACK_LEAST);
+}
+
 int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out)
 {
     sigset_t all, before;
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return error;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create((pthread_t *)pthread_out, NULL, entry, arg);
+    error = set_stack(&attributes);
+    if (!error)
+        error = pthread_create((pthread_t *)pthread_out, &attributes, entry, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
     if (!error)
         pthread_setname_np(*(pthread_t *)pthread_out, name);
     return error;

@@ -118,14 +118,20 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
     return world->engine->lifecycle->open(&args, &world->endpoint);
 }
 
+/* The host's profile is not on the stack, which may be small: it holds a path. */
 coh_status cohi_init_board(int size, bool measure, const cohi_config *config, cohi_board *board)
 {
-    cohi_host_profile host;
+    cohi_host_profile *host = malloc(sizeof *host);
+    if (!host)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the profile of the host");
     if (measure)
-        cohi_host_profile_obtain(config->profile, &host);
+        cohi_host_profile_obtain(config->profile, host);
     else
-        cohi_host_profile_read(config->profile, &host);
-    return cohi_board_create(size, 0, program_invocation_short_name, &host.profile, board);
+        cohi_host_profile_read(config->profile, host);
+    coh_status status =
+        cohi_board_create(size, 0, program_invocation_short_name, &host->profile, board);
+    free(host);
+    return status;
 }
 
 /* A board that a rank of the job has damaged by then costs speed and nothing else. */
