@@ -19,7 +19,7 @@ cohi_link_message cohi_link_make(cohi_link_kind kind, int rank, int size)
 int cohi_link_check(cohi_link_message *message)
 {
     message->version[sizeof message->version - 1] = '\0';
-    if (message->kind == COHI_LINK_FAILED)
+    if (message->kind == COHI_LINK_FAILED || message->kind == COHI_LINK_WAIT)
         message->text[sizeof message->text - 1] = '\0';
     return message->magic == LINK_MAGIC ? 0 : EPROTO;
 }

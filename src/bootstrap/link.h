@@ -14,6 +14,7 @@ typedef enum cohi_link_kind {
     COHI_LINK_WELCOME = 2, /* from the root: all are here; the board is beside it */
     COHI_LINK_CARD = 3,    /* to the root, and from it once for each rank */
     COHI_LINK_FAILED = 4,  /* either way: it is over, and why */
+    COHI_LINK_WAIT = 5,    /* from the root: it still waits; `text`, if any, says for whom */
 } cohi_link_kind;
 
 typedef struct cohi_link_message {

@@ -393,11 +393,11 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
     coh_status status = cohi_engine_select(name, &need, &engine);
     if (status == COH_OK)
         status = cohi_init_open(world, engine, options, config, deadline_ns, &card);
-    status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    status = cohi_group_exchange(world->group, &card, status, cards);
     if (status != COH_OK)
         return status;
     status = cohi_init_connect(world, config, cards, &card);
-    status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    status = cohi_group_exchange(world->group, &card, status, cards);
     if (status != COH_OK)
         return status;
     status = cohi_init_attach(world, config, cards);
@@ -405,14 +405,14 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
         status = cohi_watch_add(world);
     for (int i = 0; i < COHI_CARD_FDS; i++)
         card.fds[i] = -1;
-    return cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    return cohi_group_exchange(world->group, &card, status, cards);
 }
 
 static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_board *board,
                              const coh_options *options, const cohi_config *config,
                              coh_world **world)
 {
-    uint64_t deadline = cohi_now_ns() + config->init_timeout;
+    cohi_patience patience = {.timeout_ns = config->init_timeout, .warn_ns = config->warn};
     coh_world *made;
     coh_status status = cohi_world_new(rank, size, &made);
     if (status != COH_OK)
@@ -423,11 +423,11 @@ static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_b
     if (status == COH_OK && rank == 0 && !board->head)
         status = cohi_init_board(size, size > 1, config, board);
     if (status == COH_OK)
-        status = cohi_group_join(id, rank, size, board, deadline, &made->group);
+        status = cohi_group_join(id, rank, size, board, &patience, &made->group);
     if (status == COH_OK) {
         made->board = cohi_group_board(made->group);
         made->slot = cohi_board_slot(made->board, rank);
-        status = bring_up(made, options, config, deadline, cards);
+        status = bring_up(made, options, config, cohi_now_ns() + config->init_timeout, cards);
     }
     free(cards);
     if (status != COH_OK) {

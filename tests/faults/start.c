@@ -84,6 +84,49 @@ static void slow_to_come(test_rank *self)
     join_and_leave(self);
 }
 
+/* Longer in all than the time limit, which counts from the last one that came. */
+static void keep_coming(test_rank *self)
+{
+    test_sleep(1.2 * self->rank);
+    join_and_leave(self);
+}
+
+struct search {
+    const char *text;
+    int found;
+};
+
+static void look_for(void *arg, coh_log_level level, const char *message)
+{
+    struct search *search = arg;
+    if (level == COH_LOG_WARN && strstr(message, search->text))
+        search->found++;
+}
+
+/* Init fails, and all that came have warned before of `text`. */
+static void joining_warns(test_rank *self, const char *text, const char *missing)
+{
+    struct search search = {text, 0};
+    coh_log_to(look_for, &search, COH_LOG_WARN);
+    CHECK_STATUS(test_join(self), COH_TIMED_OUT);
+    CHECK_SAYS(missing);
+    coh_log_to(NULL, NULL, COH_LOG_OFF);
+    CHECK(search.found > 0);
+}
+
+static void one_is_warned_of(test_rank *self)
+{
+    if (self->rank != 2)
+        joining_warns(self, "s in init: 3 of 4 ranks have come; missing: rank 2",
+                      "3 of 4 ranks have come; missing: rank 2");
+}
+
+static void root_is_warned_of(test_rank *self)
+{
+    if (self->rank != 0)
+        joining_warns(self, "s in init for rank 0, which has not come", "rank 0 of 3 did not come");
+}
+
 /* ---- strangers ---- */
 
 enum { SILENT = 1000, BABBLING = 100 };
@@ -207,6 +250,12 @@ const test_case fault_start[] = {
     CASE(rank_claimed_twice, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=1"),
     CASE(slow_to_come, "F4", ON_SHM, SIZE(5), .mode = TEST_UNJOINED),
+    CASE(keep_coming, "F4", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2"),
+    CASE(one_is_warned_of, "F4", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2 COHORT_WARN=0.3"),
+    CASE(root_is_warned_of, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2 COHORT_WARN=0.3"),
     CASE(silent_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=10"),
     CASE(babbling_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
