@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Whether an errno says that the kernel, or a sandbox, does not allow the call at all. */
+bool cohi_os_refused(int error);
+
 /* ---- memory (os_memory.c) ---- */
 
 size_t cohi_os_page_bytes(void);
@@ -109,6 +112,10 @@ int cohi_os_pidfd_ended(int fd);
 /* The one-letter state of /proc/PID/stat ('R', 'S', 'T', ...), or 0 when there is no such process.
  */
 char cohi_os_process_state(pid_t pid);
+
+/* Whether there is no such process any more, or nobody has reaped it yet. A later process with the
+ * same number is taken for it: cohi_os_pidfd_ended is better where it can be had. */
+bool cohi_os_process_ended(pid_t pid);
 
 /* Copies all bytes between this process's memory and another's, which is at `there` in it. Part
  * of them may have been copied when it fails. */

@@ -13,6 +13,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+bool cohi_os_refused(int error)
+{
+    return error == ENOSYS || error == EPERM || error == EACCES;
+}
+
 int cohi_os_pidfd_open(pid_t pid, int *fd)
 {
     int made = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -47,6 +52,15 @@ char cohi_os_process_state(pid_t pid)
     line[got] = '\0';
     char *after_name = strrchr(line, ')'); /* the name itself may hold anything */
     return after_name && after_name[1] == ' ' ? after_name[2] : 0;
+}
+
+bool cohi_os_process_ended(pid_t pid)
+{
+    int kept = errno;
+    char state = cohi_os_process_state(pid);
+    bool ended = state == 'Z' || state == 'X' || (kill(pid, 0) != 0 && errno == ESRCH);
+    errno = kept;
+    return ended;
 }
 
 _Static_assert(sizeof(cpu_set_t) == COHI_OS_CORE_BYTES, "a mask is a cpu_set_t");
