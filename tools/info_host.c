@@ -97,7 +97,7 @@ json_t *cohi_info_host(void)
     add_number(facts, "cores_usable", (uint64_t)cohi_os_core_count());
     add_number(facts, "cores_online", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     add_limit(facts, "memory_total_bytes", cohi_os_memory_total(), "unknown");
-    add_limit(facts, "memory_available_bytes", cohi_os_memory_available(), "unknown");
+    add_limit(facts, "memory_available_bytes", cohi_os_memory_look().available, "unknown");
     add_products(facts);
     add_number(facts, "page_bytes", cohi_os_page_bytes());
     add_huge_pages(facts);

@@ -56,7 +56,7 @@ typedef enum cohi_knob_type {
     X(timeout, COHI_KNOB_SECONDS, "COHORT_TIMEOUT", "off",                                         \
       "fail any call that waits this long, even for a rank that is only busy")                     \
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
-      "how long to wait at init for the ranks to come")                                            \
+      "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
       "how often to look again before yielding the core; auto: by who else wants it")              \
     X(kernels, COHI_KNOB_TEXT, "COHORT_KERNELS", "auto",                                           \

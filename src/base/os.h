@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Whether an errno says that the kernel, or a sandbox, does not allow the call at all. */
+bool cohi_os_refused(int error);
+
 /* ---- memory (os_memory.c) ---- */
 
 size_t cohi_os_page_bytes(void);
@@ -61,9 +64,29 @@ void cohi_os_decommit_private(void *base, size_t from, size_t to);
 /* Asks for huge pages; a kernel that has none there is not an error. */
 void cohi_os_advise_huge(void *base, size_t bytes);
 
-/* Bytes that could be committed now without swapping or the OOM killer: the least of what the
- * host has free and what the memory cgroup leaves, less a reserve for everybody else. */
-uint64_t cohi_os_memory_available(void);
+/*
+ * What could be committed now without swapping or the OOM killer. Several limits hold at once: the
+ * host's memory, and that of each memory cgroup around this process. Each keeps a share of its own
+ * size back for everybody else under it; the one that leaves least binds.
+ */
+typedef struct cohi_os_memory {
+    uint64_t limit;     /* bytes: the host's memory, or the cgroup's limit */
+    uint64_t left;      /* of them, not in use */
+    uint64_t reserve;   /* of `left`, kept back */
+    uint64_t available; /* the rest */
+    bool grouped;       /* a memory cgroup binds, not the host */
+} cohi_os_memory;
+
+cohi_os_memory cohi_os_memory_look(void);
+
+/* The same from numbers: a cgroup's limit and use, the host's total and what that has left. */
+cohi_os_memory cohi_os_memory_judge(uint64_t limit, uint64_t used, uint64_t total, uint64_t left);
+
+/* "N are available (this host has ...)", to end the sentence of an error; up to
+ * COHI_OS_MEMORY_TEXT bytes. */
+enum { COHI_OS_MEMORY_TEXT = 240 };
+void cohi_os_memory_describe(const cohi_os_memory *memory, char *text, size_t room);
+
 uint64_t cohi_os_memory_total(void);
 
 /* Address space this process may still map: RLIMIT_AS less what is mapped; UINT64_MAX: unlimited.
@@ -89,6 +112,10 @@ int cohi_os_pidfd_ended(int fd);
 /* The one-letter state of /proc/PID/stat ('R', 'S', 'T', ...), or 0 when there is no such process.
  */
 char cohi_os_process_state(pid_t pid);
+
+/* Whether there is no such process any more, or nobody has reaped it yet. A later process with the
+ * same number is taken for it: cohi_os_pidfd_ended is better where it can be had. */
+bool cohi_os_process_ended(pid_t pid);
 
 /* Copies all bytes between this process's memory and another's, which is at `there` in it. Part
  * of them may have been copied when it fails. */
@@ -154,6 +181,10 @@ int cohi_os_send(int fd, const void *data, size_t bytes, const int *fds, int fd_
                  uint64_t deadline_ns);
 int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int *fd_count,
                     uint64_t deadline_ns);
+
+/* Takes what has come, at most `bytes`, without waiting: EAGAIN when nothing has. Descriptors beside
+ * it are dropped. */
+int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got);
 
 /* Waits until `fd` can be read: 0, or ETIMEDOUT. */
 int cohi_os_wait_readable(int fd, uint64_t deadline_ns);

@@ -8,13 +8,23 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Where a sandbox refuses to sleep on a word, a waiter looks again every millisecond; it would keep
+ * its core busy otherwise. */
+static void nap(uint64_t timeout_ns)
+{
+    uint64_t most = timeout_ns < COHI_NS_PER_MS ? timeout_ns : COHI_NS_PER_MS;
+    nanosleep(&(struct timespec){.tv_nsec = (long)most}, NULL);
+}
+
 /* Not FUTEX_PRIVATE_FLAG: the word may be shared between processes. */
 void cohi_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_ns)
 {
     int kept = errno;
     struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / COHI_NS_PER_S),
                                .tv_nsec = (long)(timeout_ns % COHI_NS_PER_S)};
-    syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
+    if (syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0) != 0
+        && cohi_os_refused(errno))
+        nap(timeout_ns);
     errno = kept;
 }
 

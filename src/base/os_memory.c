@@ -269,10 +269,6 @@ static int cgroup_path(const char *marker, char *path, size_t room)
     return found;
 }
 
-/* A part of the host's memory is never counted as available: what other processes ask for
- * while this one is committing must not wake the OOM killer. */
-enum { RESERVE_PART = 32 };
-
 /* The files of one version of memory cgroups. */
 struct cgroup_files {
     const char *marker; /* of its line in /proc/self/cgroup */
@@ -295,43 +291,59 @@ static int read_in(const char *folder, const char *file, const char *key, uint64
     return read_number(path, key, number);
 }
 
-static uint64_t left_in_group(const char *folder, const struct cgroup_files *files)
+/* One part in this many of the limit that binds is never counted as available: what other processes
+ * under the same limit ask for while this one is committing must not wake the OOM killer. */
+enum { RESERVE_PART = 32 };
+
+static cohi_os_memory under_limit(uint64_t limit, uint64_t left, bool grouped)
 {
-    uint64_t limit, usage, cache = 0;
-    if (!read_in(folder, files->limit, NULL, &limit)
-        || !read_in(folder, files->usage, NULL, &usage))
-        return UINT64_MAX;
-    (void)read_in(folder, "memory.stat", files->cache, &cache);
-    usage -= cache < usage ? cache : usage;
-    return limit > usage ? limit - usage : 0;
+    uint64_t reserve = limit / RESERVE_PART;
+    reserve = reserve < left ? reserve : left;
+    return (cohi_os_memory){limit, left, reserve, left - reserve, grouped};
 }
 
-/* The least of what the group and those above it leave; a container may see its own as the root. */
-static uint64_t left_in_hierarchy(const struct cgroup_files *files)
+static cohi_os_memory narrower(cohi_os_memory a, cohi_os_memory b)
+{
+    return b.available < a.available ? b : a;
+}
+
+cohi_os_memory cohi_os_memory_judge(uint64_t limit, uint64_t used, uint64_t total, uint64_t left)
+{
+    cohi_os_memory host = under_limit(total, left, false);
+    if (limit >= total)
+        return host;
+    return narrower(host, under_limit(limit, used < limit ? limit - used : 0, true));
+}
+
+/* Files whose pages the kernel gives up when it must do not count as used. */
+static bool read_group(const char *folder, const struct cgroup_files *files, uint64_t *limit,
+                       uint64_t *used)
+{
+    uint64_t cache = 0;
+    if (!read_in(folder, files->limit, NULL, limit) || !read_in(folder, files->usage, NULL, used))
+        return false;
+    (void)read_in(folder, "memory.stat", files->cache, &cache);
+    *used -= cache < *used ? cache : *used;
+    return true;
+}
+
+/* The group and those above it each have a limit; a container may see its own as the root. */
+static cohi_os_memory judge_hierarchy(const struct cgroup_files *files, cohi_os_memory host)
 {
     char group[512], folder[768];
-    uint64_t least = UINT64_MAX;
+    uint64_t limit, used;
+    cohi_os_memory least = host;
     if (!cgroup_path(files->marker, group, sizeof group))
-        return UINT64_MAX;
+        return least;
     for (;;) {
         snprintf(folder, sizeof folder, "%s%s", files->root, group);
-        uint64_t left = left_in_group(folder, files);
-        least = left < least ? left : least;
+        if (read_group(folder, files, &limit, &used))
+            least = narrower(least, cohi_os_memory_judge(limit, used, host.limit, host.left));
         char *last = strrchr(group, '/');
         if (!last || group[0] == '\0')
             return least;
         *last = '\0';
     }
-}
-
-static uint64_t cgroup_left(void)
-{
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < sizeof cgroup_versions / sizeof *cgroup_versions; i++) {
-        uint64_t left = left_in_hierarchy(&cgroup_versions[i]);
-        least = left < least ? left : least;
-    }
-    return least;
 }
 
 /* For want of a descriptor /proc cannot be read; this leaves out what the page cache would
@@ -342,13 +354,27 @@ static uint64_t free_memory(void)
     return sysinfo(&info) == 0 ? (uint64_t)info.freeram * info.mem_unit : UINT64_MAX;
 }
 
-uint64_t cohi_os_memory_available(void)
+cohi_os_memory cohi_os_memory_look(void)
 {
-    uint64_t host = meminfo("MemAvailable:"), group = cgroup_left();
-    if (host == UINT64_MAX)
-        host = free_memory();
-    uint64_t left = host < group ? host : group, reserve = cohi_os_memory_total() / RESERVE_PART;
-    return left > reserve ? left - reserve : 0;
+    uint64_t left = meminfo("MemAvailable:");
+    if (left == UINT64_MAX)
+        left = free_memory();
+    cohi_os_memory host = under_limit(cohi_os_memory_total(), left, false), least = host;
+    for (size_t i = 0; i < sizeof cgroup_versions / sizeof *cgroup_versions; i++)
+        least = narrower(least, judge_hierarchy(&cgroup_versions[i], host));
+    return least;
+}
+
+void cohi_os_memory_describe(const cohi_os_memory *memory, char *text, size_t room)
+{
+    snprintf(text, room,
+             "%llu are available (%s has %llu bytes, of which %llu are free; %llu of these are "
+             "kept back for %s)",
+             (unsigned long long)memory->available,
+             memory->grouped ? "this container (memory cgroup)" : "this host",
+             (unsigned long long)memory->limit, (unsigned long long)memory->left,
+             (unsigned long long)memory->reserve,
+             memory->grouped ? "its other processes" : "other programs");
 }
 
 uint64_t cohi_os_memory_total(void)

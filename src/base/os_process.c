@@ -13,6 +13,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+bool cohi_os_refused(int error)
+{
+    return error == ENOSYS || error == EPERM || error == EACCES;
+}
+
 int cohi_os_pidfd_open(pid_t pid, int *fd)
 {
     int made = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -47,6 +52,15 @@ char cohi_os_process_state(pid_t pid)
     line[got] = '\0';
     char *after_name = strrchr(line, ')'); /* the name itself may hold anything */
     return after_name && after_name[1] == ' ' ? after_name[2] : 0;
+}
+
+bool cohi_os_process_ended(pid_t pid)
+{
+    int kept = errno;
+    char state = cohi_os_process_state(pid);
+    bool ended = state == 'Z' || state == 'X' || (kill(pid, 0) != 0 && errno == ESRCH);
+    errno = kept;
+    return ended;
 }
 
 _Static_assert(sizeof(cpu_set_t) == COHI_OS_CORE_BYTES, "a mask is a cpu_set_t");
@@ -139,13 +153,32 @@ uint64_t cohi_os_host_id(void)
     return hash;
 }
 
+/* The program's limit (ulimit -s) is each thread's default and may be far less than a log hook of
+ * the program needs, which runs on our threads too. */
+enum { STACK_LEAST = 256 * 1024 };
+
+static int set_stack(pthread_attr_t *attributes)
+{
+    size_t bytes;
+    int error = pthread_attr_getstacksize(attributes, &bytes);
+    return error || bytes >= STACK_LEAST ? error
+                                         : pthread_attr_setstacksize(attributes, STACK_LEAST);
+}
+
 int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out)
 {
     sigset_t all, before;
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return error;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create((pthread_t *)pthread_out, NULL, entry, arg);
+    error = set_stack(&attributes);
+    if (!error)
+        error = pthread_create((pthread_t *)pthread_out, &attributes, entry, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
     if (!error)
         pthread_setname_np(*(pthread_t *)pthread_out, name);
     return error;

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -68,9 +69,24 @@ int cohi_os_local_connect(const char *name, int *fd)
     return 0;
 }
 
-int cohi_os_local_accept(int listener, int *fd)
+/* A sandbox may allow accept only, and refuse the newer call. */
+static int accept_either(int listener)
 {
     int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (made >= 0 || !cohi_os_refused(errno))
+        return made;
+    made = accept(listener, NULL, NULL);
+    if (made >= 0
+        && (fcntl(made, F_SETFD, FD_CLOEXEC) != 0 || fcntl(made, F_SETFL, O_NONBLOCK) != 0)) {
+        cohi_os_close(made);
+        return -1;
+    }
+    return made;
+}
+
+int cohi_os_local_accept(int listener, int *fd)
+{
+    int made = accept_either(listener);
     if (made < 0)
         return errno == EINTR ? EAGAIN : errno;
     int error = cohi_os_fd_above_stdio(&made);
@@ -225,4 +241,13 @@ int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int
     if (fd_count)
         *fd_count = count;
     return 0;
+}
+
+int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got)
+{
+    ssize_t came = recv(fd, data, bytes, MSG_DONTWAIT);
+    if (came < 0)
+        return errno == EINTR ? EAGAIN : errno;
+    *got = (size_t)came;
+    return came == 0 ? ECONNRESET : 0;
 }

@@ -7,13 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void *argument)
+/* Writes, then renames `beside`, which ends in XXXXXX, to `path`. */
+static int write_beside(char *beside, const char *path, cohi_file_writer *write,
+                        const void *argument)
 {
-    char beside[4096];
-    if ((size_t)snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= sizeof beside) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
     int fd = mkostemp(beside, O_CLOEXEC);
     FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!stream)
@@ -31,18 +28,31 @@ int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void 
     return status;
 }
 
-int cohi_whole_file_folders(const char *path)
+int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void *argument)
 {
-    char folder[4096];
-    if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder) {
-        errno = ENAMETOOLONG;
+    char *beside; /* not on the stack, which may be small: a path has up to 4 KiB */
+    if (asprintf(&beside, "%s.XXXXXX", path) < 0)
         return -1;
-    }
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    int status = write_beside(beside, path, write, argument);
+    free(beside);
+    return status;
+}
+
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+        if (mkdir(path, 0755) != 0 && errno != EEXIST)
             return -1;
         *slash = '/';
     }
     return 0;
+}
+
+int cohi_whole_file_folders(const char *path)
+{
+    char *own = strdup(path);
+    int status = own ? make_folders(own) : -1;
+    free(own);
+    return status;
 }

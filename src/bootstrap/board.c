@@ -132,17 +132,26 @@ static coh_status prepare_slots(cohi_board *board, int size, pid_t launcher, con
     return COH_OK;
 }
 
+static coh_status check_memory(int size, size_t needed)
+{
+    char text[COHI_OS_MEMORY_TEXT];
+    cohi_os_memory memory = cohi_os_memory_look();
+    if (needed <= memory.available)
+        return COH_OK;
+    cohi_os_memory_describe(&memory, text, sizeof text);
+    return cohi_fail(COH_NO_MEMORY, "a job of %d ranks needs %zu bytes for its board; %s", size,
+                     needed, text);
+}
+
 coh_status cohi_board_create(int size, pid_t launcher, const char *program,
                              const cohi_profile *profile, cohi_board *board)
 {
     size_t bytes = board_bytes((size_t)size, cohi_slot_stride(size));
     size_t needed = board_bytes((size_t)size, needed_of_slot(size));
-    uint64_t available = cohi_os_memory_available();
     int fd;
-    if (needed > available)
-        return cohi_fail(COH_NO_MEMORY,
-                         "a job of %d ranks needs %zu bytes for its board; %llu are available",
-                         size, needed, (unsigned long long)available);
+    coh_status status = check_memory(size, needed);
+    if (status != COH_OK)
+        return status;
     int error = cohi_os_shared_create(COHI_BOARD_NAME, bytes, &fd);
     if (error)
         return cohi_fail_os(error, "cannot make the job's board of %zu bytes", bytes);
@@ -153,7 +162,7 @@ coh_status cohi_board_create(int size, pid_t launcher, const char *program,
         return cohi_fail_os(error, "cannot map the job's board of %zu bytes", bytes);
     }
     *board = (cohi_board){.head = base, .bytes = bytes, .fd = fd};
-    coh_status status = prepare_slots(board, size, launcher, program, profile);
+    status = prepare_slots(board, size, launcher, program, profile);
     if (status != COH_OK)
         cohi_board_close(board);
     return status;

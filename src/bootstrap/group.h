@@ -48,12 +48,24 @@ typedef struct cohi_card {
 typedef struct cohi_group cohi_group;
 
 /*
+ * How long ranks wait for each other. The time counts from the last rank that got as far: while
+ * ranks keep coming nobody gives up, up to COHI_PATIENCE_STRETCH times as long in all.
+ */
+typedef struct cohi_patience {
+    uint64_t timeout_ns;
+    uint64_t
+        warn_ns; /* after which a wait is logged, and again whenever it has doubled; 0: never */
+} cohi_patience;
+
+enum { COHI_PATIENCE_STRETCH = 10 };
+
+/*
  * Joins the job. `board` is rank 0's, which hands it to the others and takes it over, unless the
- * group could not be made at all; of no use for other ranks. By `deadline_ns` all ranks are there, or all get an error
- * that lists the missing: COH_TIMED_OUT.
+ * group could not be made at all; of no use for other ranks. When the patience has run out, all
+ * that came get an error that lists the missing: COH_TIMED_OUT.
  */
 coh_status cohi_group_join(const coh_unique_id *id, int rank, int size, cohi_board *board,
-                           uint64_t deadline_ns, cohi_group **group);
+                           const cohi_patience *patience, cohi_group **group);
 
 /* The group's board; the group keeps it until it is left. */
 cohi_board *cohi_group_board(cohi_group *group);
@@ -61,10 +73,10 @@ cohi_board *cohi_group_board(cohi_group *group);
 /*
  * Gives every rank every rank's card; collective. all[size] includes this rank's own (with its own
  * descriptors). The caller closes the received descriptors. A rank that cannot go on passes what
- * failed as `ready`, with its sentence set; then all fail with that.
+ * failed as `ready`, with its sentence set; then all fail with that. Waits as joining does.
  */
 coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
-                               cohi_card *all, uint64_t deadline_ns);
+                               cohi_card *all);
 
 /* Closes the links and the board. Not collective. */
 void cohi_group_leave(cohi_group *group);

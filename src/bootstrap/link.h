@@ -14,6 +14,7 @@ typedef enum cohi_link_kind {
     COHI_LINK_WELCOME = 2, /* from the root: all are here; the board is beside it */
     COHI_LINK_CARD = 3,    /* to the root, and from it once for each rank */
     COHI_LINK_FAILED = 4,  /* either way: it is over, and why */
+    COHI_LINK_WAIT = 5,    /* from the root: it still waits; `text`, if any, says for whom */
 } cohi_link_kind;
 
 typedef struct cohi_link_message {
@@ -33,6 +34,12 @@ typedef struct cohi_link_message {
 
 /* A message of that kind from `rank` of `size`, the rest zero. */
 cohi_link_message cohi_link_make(cohi_link_kind kind, int rank, int size);
+
+/* EPROTO unless a message that was received is one of this protocol; its texts end. */
+int cohi_link_check(cohi_link_message *message);
+
+/* COH_LIMIT: `what` went wrong for want of descriptors. */
+coh_status cohi_link_fail_descriptors(const char *what);
 
 /* 0 or an errno. A message that is not one of this protocol is EPROTO. */
 int cohi_link_send(int link, const cohi_link_message *message, const int *fds, int fd_count,

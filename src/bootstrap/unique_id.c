@@ -19,6 +19,12 @@ static uint64_t check_of(const cohi_id_layout *layout)
     return hash;
 }
 
+void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id)
+{
+    layout->check = check_of(layout);
+    memcpy(id->bytes, layout, sizeof *layout);
+}
+
 coh_status coh_unique_id_create(coh_unique_id *id)
 {
     if (!id)
@@ -30,8 +36,7 @@ coh_status coh_unique_id_create(coh_unique_id *id)
         error = cohi_os_random(layout.secret, sizeof layout.secret);
     if (error)
         return cohi_fail_os(error, "coh_unique_id_create: no random bytes");
-    layout.check = check_of(&layout);
-    memcpy(id->bytes, &layout, sizeof layout);
+    cohi_unique_id_write(&layout, id);
     return COH_OK;
 }
 
@@ -59,8 +64,7 @@ coh_status cohi_unique_id_derive(const coh_unique_id *id, uint32_t nth, coh_uniq
     memcpy(&part, layout.name, sizeof part);
     part += nth;
     memcpy(layout.name, &part, sizeof part);
-    layout.check = check_of(&layout);
-    memcpy(derived->bytes, &layout, sizeof layout);
+    cohi_unique_id_write(&layout, derived);
     return COH_OK;
 }
 

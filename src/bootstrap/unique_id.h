@@ -23,6 +23,9 @@ typedef struct cohi_id_layout {
 /* Reads an id. COH_INVALID_ARGUMENT when it was not made by coh_unique_id_create, or was cut. */
 coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
 
+/* Makes an id of a layout, whose check it sets. */
+void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id);
+
 /* The abstract socket name at which rank 0 of the job listens. */
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES]);
 

@@ -16,13 +16,14 @@ static coh_status commit_everywhere(cohi_crew *crew, const char *call, const coh
                                     uint64_t bytes)
 {
     uint64_t growth = bytes - atomic_load(&((coh_world *)first)->heap_limit);
-    uint64_t available = cohi_os_memory_available();
-    if (growth > available / (uint64_t)crew->size)
+    cohi_os_memory memory = cohi_os_memory_look();
+    if (growth > memory.available / (uint64_t)crew->size) {
+        char text[COHI_OS_MEMORY_TEXT];
+        cohi_os_memory_describe(&memory, text, sizeof text);
         return cohi_world_fail(first, call, COH_NO_MEMORY,
-                               "%llu more bytes for each of %d ranks are needed, %llu are "
-                               "available in all",
-                               (unsigned long long)growth, crew->size,
-                               (unsigned long long)available);
+                               "%llu more bytes for each of %d ranks are needed; in all %s",
+                               (unsigned long long)growth, crew->size, text);
+    }
     for (int rank = 0; rank < crew->size; rank++) {
         if (!crew->worlds[rank])
             return cohi_world_fail(first, call, COH_PEER_LOST,

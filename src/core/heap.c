@@ -146,11 +146,14 @@ static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
 static coh_status commit_slice(coh_world *world, uint64_t to)
 {
     struct cohi_heap *heap = world->heap;
-    uint64_t available = cohi_os_memory_available();
+    cohi_os_memory memory = cohi_os_memory_look();
     atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
-    if (to - heap->backed > available)
-        return cohi_fail(COH_NO_MEMORY, "%llu more bytes are needed, %llu are available",
-                         (unsigned long long)(to - heap->backed), (unsigned long long)available);
+    if (to - heap->backed > memory.available) {
+        char text[COHI_OS_MEMORY_TEXT];
+        cohi_os_memory_describe(&memory, text, sizeof text);
+        return cohi_fail(COH_NO_MEMORY, "%llu more bytes are needed, %s",
+                         (unsigned long long)(to - heap->backed), text);
+    }
     coh_status status =
         world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, heap->backed, to);
     if (status == COH_OK)
@@ -206,14 +209,15 @@ static coh_status check_memory(const coh_world *world, const char *call, uint64_
 {
     uint64_t limit = atomic_load(&((coh_world *)world)->heap_limit);
     uint64_t ranks = (uint64_t)world->local_size;
-    uint64_t available = cohi_os_memory_available();
-    if (world->local_rank != 0 || (target - limit) <= available / ranks)
+    cohi_os_memory memory = cohi_os_memory_look();
+    if (world->local_rank != 0 || (target - limit) <= memory.available / ranks)
         return COH_OK;
+    char text[COHI_OS_MEMORY_TEXT];
+    cohi_os_memory_describe(&memory, text, sizeof text);
     return cohi_world_fail(world, call, COH_NO_MEMORY,
-                           "%llu more bytes for each of %llu ranks on this host are needed, %llu "
-                           "are available in all",
-                           (unsigned long long)(target - limit), (unsigned long long)ranks,
-                           (unsigned long long)available);
+                           "%llu more bytes for each of %llu ranks on this host are needed; in all "
+                           "%s",
+                           (unsigned long long)(target - limit), (unsigned long long)ranks, text);
 }
 
 /*

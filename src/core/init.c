@@ -118,14 +118,20 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
     return world->engine->lifecycle->open(&args, &world->endpoint);
 }
 
+/* The host's profile is not on the stack, which may be small: it holds a path. */
 coh_status cohi_init_board(int size, bool measure, const cohi_config *config, cohi_board *board)
 {
-    cohi_host_profile host;
+    cohi_host_profile *host = malloc(sizeof *host);
+    if (!host)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the profile of the host");
     if (measure)
-        cohi_host_profile_obtain(config->profile, &host);
+        cohi_host_profile_obtain(config->profile, host);
     else
-        cohi_host_profile_read(config->profile, &host);
-    return cohi_board_create(size, 0, program_invocation_short_name, &host.profile, board);
+        cohi_host_profile_read(config->profile, host);
+    coh_status status =
+        cohi_board_create(size, 0, program_invocation_short_name, &host->profile, board);
+    free(host);
+    return status;
 }
 
 /* A board that a rank of the job has damaged by then costs speed and nothing else. */
@@ -190,11 +196,19 @@ static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
     return status;
 }
 
-/* The peers' watchers sleep on this descriptor, which stands for this process and no later one. */
+/* The peers' watchers sleep on this descriptor, which stands for this process and no later one. A
+ * sandbox may refuse it; then they look for the process by its number (watch.c). */
 static coh_status open_pidfd(coh_world *world, cohi_card *card)
 {
     int *pidfd = &world->peers[world->rank].pidfd;
     int error = cohi_os_pidfd_open(getpid(), pidfd);
+    if (cohi_os_refused(error)) {
+        cohi_log(COH_LOG_WARN,
+                 "rank %d: pidfd_open is refused here (%s): the others look for this process by "
+                 "its number, and notice its end up to 0.2 s later",
+                 world->rank, strerror(error));
+        return COH_OK;
+    }
     if (error)
         return cohi_fail_os(error,
                             "coh_init: no descriptor of this process can be had (pidfd_open)");
@@ -392,11 +406,11 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
     coh_status status = cohi_engine_select(name, &need, &engine);
     if (status == COH_OK)
         status = cohi_init_open(world, engine, options, config, deadline_ns, &card);
-    status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    status = cohi_group_exchange(world->group, &card, status, cards);
     if (status != COH_OK)
         return status;
     status = cohi_init_connect(world, config, cards, &card);
-    status = cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    status = cohi_group_exchange(world->group, &card, status, cards);
     if (status != COH_OK)
         return status;
     status = cohi_init_attach(world, config, cards);
@@ -404,14 +418,14 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
         status = cohi_watch_add(world);
     for (int i = 0; i < COHI_CARD_FDS; i++)
         card.fds[i] = -1;
-    return cohi_group_exchange(world->group, &card, status, cards, deadline_ns);
+    return cohi_group_exchange(world->group, &card, status, cards);
 }
 
 static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_board *board,
                              const coh_options *options, const cohi_config *config,
                              coh_world **world)
 {
-    uint64_t deadline = cohi_now_ns() + config->init_timeout;
+    cohi_patience patience = {.timeout_ns = config->init_timeout, .warn_ns = config->warn};
     coh_world *made;
     coh_status status = cohi_world_new(rank, size, &made);
     if (status != COH_OK)
@@ -422,11 +436,11 @@ static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_b
     if (status == COH_OK && rank == 0 && !board->head)
         status = cohi_init_board(size, size > 1, config, board);
     if (status == COH_OK)
-        status = cohi_group_join(id, rank, size, board, deadline, &made->group);
+        status = cohi_group_join(id, rank, size, board, &patience, &made->group);
     if (status == COH_OK) {
         made->board = cohi_group_board(made->group);
         made->slot = cohi_board_slot(made->board, rank);
-        status = bring_up(made, options, config, deadline, cards);
+        status = bring_up(made, options, config, cohi_now_ns() + config->init_timeout, cards);
     }
     free(cards);
     if (status != COH_OK) {

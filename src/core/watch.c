@@ -1,6 +1,7 @@
 #include "core/watch.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/os.h"
 #include "core/exit.h"
 #include "core/verdict.h"
@@ -16,7 +17,8 @@
 struct watched {
     coh_world *world;
     int rank;
-    int pidfd;
+    int pidfd; /* -1: the process is looked for by its number */
+    pid_t pid;
 };
 
 /* The table of who is watched; `wake` makes the watcher read it again. */
@@ -75,6 +77,12 @@ static void attend_end(const struct watched *entry)
         cohi_verdict_note(entry->world, entry->rank, verdict);
 }
 
+static bool has_ended(const struct watched *entry)
+{
+    return entry->pidfd >= 0 ? cohi_os_pidfd_ended(entry->pidfd)
+                             : cohi_os_process_ended(entry->pid);
+}
+
 /* Takes an entry whose process has ended out of the table, and holds its world until it is
  * attended to. */
 static bool take_ended(struct watched *ended)
@@ -82,7 +90,7 @@ static bool take_ended(struct watched *ended)
     bool found = false;
     pthread_mutex_lock(&watch_lock);
     for (size_t i = 0; i < table_count && !found; i++) {
-        found = cohi_os_pidfd_ended(table[i].pidfd);
+        found = has_ended(&table[i]);
         if (found) {
             *ended = table[i];
             table[i] = table[--table_count];
@@ -124,19 +132,34 @@ static struct pollfd *copy_table(size_t *count)
     return set;
 }
 
+/* Whether a process of the set may have ended. */
+static bool shows_end(const struct pollfd *set, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (set[i].fd < 0 || set[i].revents)
+            return true;
+    return false;
+}
+
 /* Until a process ends, the table changes, or it is time to look whether the job is asked to
  * end. A poll that is refused (the descriptor limit was lowered below the table's size) only
- * means to look that often. */
-static void sleep_on_table(void)
+ * means to look that often. Tells whether a process may have ended: to ask for each of hundreds
+ * at every look would keep a core busy. */
+static bool sleep_on_table(void)
 {
     size_t count = 0;
     struct pollfd *set = copy_table(&count);
     uint64_t ignored;
-    if (!set || (poll(set, (nfds_t)count, EXIT_LOOK_MS) < 0 && errno != EINTR))
+    bool look = true;
+    if (!set || (poll(set, (nfds_t)count, EXIT_LOOK_MS) < 0 && errno != EINTR)) {
         nanosleep(&(struct timespec){.tv_nsec = EXIT_LOOK_MS * 1000000L}, NULL);
-    else if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0)
-        errno = 0; /* somebody else's wake came first */
+    } else {
+        if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0)
+            errno = 0; /* somebody else's wake came first */
+        look = shows_end(set, count);
+    }
     free(set);
+    return look;
 }
 
 static bool goes_on(void)
@@ -152,9 +175,9 @@ static void *watch(void *arg)
     (void)arg;
     while (goes_on()) {
         struct watched ended;
-        sleep_on_table();
+        bool look = sleep_on_table();
         check_exit();
-        while (take_ended(&ended)) {
+        while (look && take_ended(&ended)) {
             attend_end(&ended);
             let_go();
         }
@@ -184,13 +207,33 @@ static void notify(void)
         return; /* the counter is full: the watcher is awake as it is */
 }
 
+/* Without a descriptor its number must be that of a process here: it is not where the rank is in a
+ * pid namespace of its own. */
+static bool can_watch(const coh_world *world, int rank)
+{
+    const cohi_peer *peer = &world->peers[rank];
+    return rank != world->rank && (peer->pidfd >= 0 || !cohi_os_process_ended((pid_t)peer->pid));
+}
+
+/* Outside the locks, since it calls the user's log hook. */
+static void tell_unwatched(const coh_world *world)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        if (rank != world->rank && !can_watch(world, rank))
+            cohi_log(COH_LOG_WARN,
+                     "rank %d: the end of rank %d cannot be noticed here: pidfd_open is refused, "
+                     "and process %d is not seen; who waits for it gets an error at COHORT_STALL",
+                     world->rank, rank, (int)world->peers[rank].pid);
+}
+
 static coh_status add_peers(coh_world *world)
 {
     pthread_mutex_lock(&watch_lock);
     coh_status status = make_room((size_t)world->size);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
-        if (rank != world->rank && world->peers[rank].pidfd >= 0)
-            table[table_count++] = (struct watched){world, rank, world->peers[rank].pidfd};
+        if (can_watch(world, rank))
+            table[table_count++] = (struct watched){world, rank, world->peers[rank].pidfd,
+                                                    (pid_t)world->peers[rank].pid};
     if (status == COH_OK) {
         worlds++;
         world->watched = true;
@@ -251,6 +294,7 @@ coh_status cohi_watch_add(coh_world *world)
 {
     if (world->size == 1)
         return COH_OK;
+    tell_unwatched(world);
     pthread_mutex_lock(&life_lock);
     forget_parent();
     bool first = worlds == 0;

@@ -354,21 +354,27 @@ void cohi_host_profile_tune(cohi_host_profile *host, cohi_row row, double value)
 
 /* ---- a start ---- */
 
+static bool can_write_beside(const char *path)
+{
+    char *folder = strdup(path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash)
+        *slash = '\0';
+    bool can = folder && access(slash ? folder : ".", W_OK) == 0;
+    free(folder);
+    return can;
+}
+
 /* What cannot be kept would be measured at every start, and never be confirmed. A file that its
  * owner may not write is meant to stay as it is. */
 static bool can_keep(const cohi_host_profile *host)
 {
-    char folder[sizeof host->path];
     struct stat about;
     if (!*host->path || cohi_whole_file_folders(host->path) != 0)
         return false;
     if (stat(host->path, &about) == 0)
         return (about.st_mode & S_IWUSR) != 0;
-    snprintf(folder, sizeof folder, "%s", host->path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = '\0';
-    return access(slash ? folder : ".", W_OK) == 0;
+    return can_write_beside(host->path);
 }
 
 /* A file that was named and is not good is somebody's to look at; one in the cache folder is made

@@ -17,6 +17,7 @@
     X(stalled)          \
     X(mismatch)         \
     X(limits)           \
+    X(sandbox)          \
     X(sweep)            \
     X(words)            \
     X(groups)           \

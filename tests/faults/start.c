@@ -1,7 +1,13 @@
-/* Jobs that do not come together: FAULTS.md rows 3 and 4, and a rank that dies in init. */
+/* Jobs that do not come together: FAULTS.md rows 3, 4, 23 and 24, and a rank that dies in init. */
+#include "base/os.h"
+#include "bootstrap/link.h"
 #include "faults.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Init fails in bounded time, and the sentence names each of `missing`. */
 static void joining_fails(test_rank *self, double within_s, const char *missing)
@@ -65,12 +71,167 @@ static void rank_claimed_twice(test_rank *self)
     CHECK(test_now() - began < 6);
 }
 
+static void join_and_leave(test_rank *self)
+{
+    if (CHECK_OK(test_join(self)) && CHECK_OK(coh_barrier(self->world)))
+        CHECK_OK(coh_finalize(self->world));
+}
+
 /* Ranks that come one after the other, slowly, are a job all the same. */
 static void slow_to_come(test_rank *self)
 {
     test_sleep(0.1 * self->rank);
-    if (CHECK_OK(test_join(self)) && CHECK_OK(coh_barrier(self->world)))
-        CHECK_OK(coh_finalize(self->world));
+    join_and_leave(self);
+}
+
+/* Longer in all than the time limit, which counts from the last one that came. */
+static void keep_coming(test_rank *self)
+{
+    test_sleep(1.2 * self->rank);
+    join_and_leave(self);
+}
+
+struct search {
+    const char *text;
+    int found;
+};
+
+static void look_for(void *arg, coh_log_level level, const char *message)
+{
+    struct search *search = arg;
+    if (level == COH_LOG_WARN && strstr(message, search->text))
+        search->found++;
+}
+
+/* Init fails, and all that came have warned before of `text`. */
+static void joining_warns(test_rank *self, const char *text, const char *missing)
+{
+    struct search search = {text, 0};
+    coh_log_to(look_for, &search, COH_LOG_WARN);
+    CHECK_STATUS(test_join(self), COH_TIMED_OUT);
+    CHECK_SAYS(missing);
+    coh_log_to(NULL, NULL, COH_LOG_OFF);
+    CHECK(search.found > 0);
+}
+
+static void one_is_warned_of(test_rank *self)
+{
+    if (self->rank != 2)
+        joining_warns(self, "s in init: 3 of 4 ranks have come; missing: rank 2",
+                      "3 of 4 ranks have come; missing: rank 2");
+}
+
+static void root_is_warned_of(test_rank *self)
+{
+    if (self->rank != 0)
+        joining_warns(self, "s in init for rank 0, which has not come", "rank 0 of 3 did not come");
+}
+
+/* ---- strangers ---- */
+
+enum { SILENT = 1000, BABBLING = 100 };
+
+/* Connects to where rank 0 listens, once it does. -1 when that cannot be. */
+static int call_root(const test_rank *self)
+{
+    cohi_id_layout layout;
+    char name[COHI_SOCKET_NAME_BYTES];
+    int fd;
+    CHECK_OK(cohi_unique_id_read(&self->ids[0], &layout));
+    cohi_unique_id_socket(&layout, name);
+    for (double until = test_now() + 10; test_now() < until; test_sleep(0.001))
+        if (cohi_os_local_connect(name, &fd) == 0)
+            return fd;
+    return -1;
+}
+
+static bool raise_descriptor_limit(int needed)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < (rlim_t)needed)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* All of them are connected before a rank is: those that are read one after the other would keep
+ * the ranks waiting for longer than they wait. */
+static void silent_strangers(test_rank *self)
+{
+    _Atomic uint64_t *called = self->shared;
+    int *fds = calloc(SILENT, sizeof *fds);
+    if (!raise_descriptor_limit(2 * SILENT)) {
+        test_skip("not enough descriptors");
+    } else if (self->rank == 1) {
+        for (int i = 0; i < SILENT; i++)
+            CHECK((fds[i] = call_root(self)) >= 0);
+        atomic_store(called, 1);
+        join_and_leave(self);
+        for (int i = 0; i < SILENT; i++)
+            cohi_os_close(fds[i]);
+    } else if (self->rank == 0 || CHECK(test_await(called, 1, 20))) {
+        join_and_leave(self);
+    }
+    free(fds);
+}
+
+struct refusals {
+    int lines, told;
+};
+
+static void count_refusals(void *arg, coh_log_level level, const char *message)
+{
+    struct refusals *refusals = arg;
+    int told;
+    (void)level;
+    if (sscanf(message, "init: refused %d connection", &told) != 1)
+        return;
+    refusals->lines++;
+    refusals->told += told;
+}
+
+/* Strangers that say something else do not fill the log, and all are counted. */
+static void babbling_strangers(test_rank *self)
+{
+    _Atomic uint64_t *called = self->shared;
+    static const cohi_link_message nothing;
+    struct refusals refusals = {0, 0};
+    char byte;
+    if (self->rank == 0) {
+        coh_log_to(count_refusals, &refusals, COH_LOG_WARN);
+        join_and_leave(self);
+        coh_log_to(NULL, NULL, COH_LOG_OFF);
+        CHECK_EQ(refusals.told, BABBLING);
+        CHECK(refusals.lines > 0 && refusals.lines < BABBLING / 2);
+        return;
+    }
+    for (int i = 0; self->rank == 1 && i < BABBLING; i++) {
+        int fd = call_root(self);
+        CHECK(cohi_link_send(fd, &nothing, NULL, 0, UINT64_MAX) == 0);
+        CHECK(cohi_os_receive(fd, &byte, 1, NULL, 0, NULL, UINT64_MAX) != 0); /* it is closed */
+        cohi_os_close(fd);
+    }
+    if (self->rank == 1)
+        atomic_store(called, 1);
+    if (CHECK(test_await(called, 1, 20)))
+        join_and_leave(self);
+}
+
+/* The one that is refused is told why; the job is as if it had not come. */
+static void another_secret(test_rank *self)
+{
+    if (self->rank == 1) {
+        cohi_id_layout layout;
+        coh_unique_id forged;
+        coh_world *world = NULL;
+        CHECK_OK(cohi_unique_id_read(&self->ids[0], &layout));
+        layout.secret[0] ^= 1;
+        cohi_unique_id_write(&layout, &forged);
+        CHECK_STATUS(coh_init_unique_id(&forged, 1, self->size, NULL, &world), COH_TRANSPORT);
+        CHECK_SAYS("closed the connection of rank 1: it is of another job, or the unique id "
+                   "differs");
+    }
+    join_and_leave(self);
 }
 
 const test_case fault_start[] = {
@@ -89,5 +250,15 @@ const test_case fault_start[] = {
     CASE(rank_claimed_twice, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=1"),
     CASE(slow_to_come, "F4", ON_SHM, SIZE(5), .mode = TEST_UNJOINED),
+    CASE(keep_coming, "F4", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2"),
+    CASE(one_is_warned_of, "F4", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2 COHORT_WARN=0.3"),
+    CASE(root_is_warned_of, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=2 COHORT_WARN=0.3"),
+    CASE(silent_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=10"),
+    CASE(babbling_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(another_secret, "F24", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
 };
 FAULT_COUNT(start);

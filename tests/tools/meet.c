@@ -36,7 +36,16 @@ static int stop_meeting(coh_world *world, const char *how)
     return 0; /* "return": without finalize */
 }
 
+static int allocate(coh_world *world, const char *bytes)
+{
+    void *memory;
+    if (coh_malloc(world, strtoull(bytes, NULL, 10), &memory) != COH_OK)
+        return fail("allocate");
+    return coh_free(world, memory) == COH_OK ? 0 : fail("free");
+}
+
 /* meet: all ranks, then finalize. meet HOW: rank 1 does that instead, while the others wait for it.
+ * meet allocate BYTES: all ranks allocate that much between two meetings.
  */
 int main(int argc, char **argv)
 {
@@ -44,7 +53,9 @@ int main(int argc, char **argv)
     if (coh_init(NULL, &world) != COH_OK)
         return fail("init");
     int status = meet(world, MEETINGS);
-    if (status == 0 && argc > 1 && coh_rank(world) == 1)
+    if (status == 0 && argc > 2 && strcmp(argv[1], "allocate") == 0)
+        status = allocate(world, argv[2]);
+    else if (status == 0 && argc > 1 && coh_rank(world) == 1)
         return stop_meeting(world, argv[1]);
     if (status == 0)
         status = meet(world, MEETINGS);
