@@ -92,6 +92,49 @@ expect '' "$bin/oshrun" -n 3 "$folder/ends" 0
 [ $? = 255 ] || fail 'shmem_global_exit(-1)'
 export ASAN_OPTIONS=$sanitizing
 
+# Objects that live as long as the program: their destructors run after main, and may call the library.
+cat >"$folder/guard.cc" <<'EOF'
+#include <shmem.h>
+#include <cstdlib>
+struct Guard {
+    long *word = nullptr;
+    ~Guard()
+    {
+        shmem_barrier_all();
+        shmem_free(word);
+        shmem_finalize();
+    }
+};
+static Guard guard;
+int main()
+{
+    shmem_init();
+    guard.word = static_cast<long *>(shmem_malloc(sizeof(long)));
+    return 0;
+}
+EOF
+"$bin/oshc++" "$folder/guard.cc" -o "$folder/guard" 2>"$folder/err" || fail 'oshc++ guard.cc'
+for count in 1 3; do
+    expect '' "$bin/oshrun" -n $count "$folder/guard"
+    [ ! -s "$folder/err" ] || fail "a static destructor: $(cat "$folder/err")"
+done
+
+# One shmem_finalize too many is told once for the whole job.
+cat >"$folder/extra.c" <<'EOF'
+#include <shmem.h>
+int main(void)
+{
+    shmem_init();
+    shmem_finalize();
+    shmem_finalize();
+    shmem_finalize();
+    return 0;
+}
+EOF
+"$bin/oshcc" "$folder/extra.c" -o "$folder/extra" 2>"$folder/err" || fail 'oshcc extra.c'
+expect '' "$bin/oshrun" -n 3 "$folder/extra"
+[ "$(grep -c 'shmem_finalize' "$folder/err")" = 1 ] || fail 'one line for one shmem_finalize too many'
+
 # A folder with one that passes, one that fails and one that is no program.
 mkdir "$folder/suite"
 cp "$sources/order.c" "$sources/check.h" "$folder/suite"
