@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER; /* of what follow
 static int open_count;                                         /* inits without a finalize */
 static bool ends_by_itself;                                    /* start_pes was called */
 static bool ends_all;                                          /* shmem_global_exit was */
+static bool exiting;                                           /* exit(3) is under way */
+static int exit_status;                                        /* what it was given */
 static pid_t joined_as;                                        /* the process that is the PE */
 static int thread_level = SHMEM_THREAD_MULTIPLE;
 
@@ -24,6 +27,7 @@ static int thread_level = SHMEM_THREAD_MULTIPLE;
 static _Noreturn void end_job(void)
 {
     fflush(NULL);
+    ends_all = true;
     if (shmemi.world)
         (void)coh_global_exit(shmemi.world, EXIT_FAILURE);
     _exit(EXIT_FAILURE);
@@ -138,18 +142,29 @@ static void leave(const char *routine)
     open_count = 0;
 }
 
-/*
- * exit(3), or a return from main. What started by start_pes is finalized here, as the standard has
- * it, and so is a program that forgot to; one that ends with an error is not waited for by the
- * others, who are told by the launcher. A PE that ends all waits for nobody, and a forked child is
- * no PE.
- */
-static void at_exit(int status, void *arg)
+static void note_exit(int status, void *arg)
 {
     (void)arg;
-    if (!shmemi.world || status != 0 || ends_all || getpid() != joined_as)
+    exiting = true;
+    exit_status = status;
+}
+
+/* A PE that ends all or that ends with an error waits for nobody: the launcher tells the others. */
+static bool ends_alone(void)
+{
+    return ends_all || (exiting && exit_status != 0);
+}
+
+/*
+ * exit(3), or a return from main. What started by start_pes is finalized here, as the standard has
+ * it, and so is a program that forgot to. This is a destructor of the library because those run
+ * after every exit handler and static destructor of the program, which may still call us. A forked
+ * child is no PE.
+ */
+__attribute__((destructor)) static void leave_at_exit(void)
+{
+    if (!shmemi.world || !exiting || ends_alone() || getpid() != joined_as)
         return;
-    ends_by_itself = false;
     leave("exit");
 }
 
@@ -182,7 +197,7 @@ static bool join(void)
         print_info();
     static bool registered;
     if (!registered)
-        registered = on_exit(at_exit, NULL) == 0;
+        registered = on_exit(note_exit, NULL) == 0;
     return true;
 }
 
@@ -222,10 +237,32 @@ SHMEMI_DEFINE(void, start_pes, (int npes))
         exit(EXIT_FAILURE);
 }
 
+/* One of the job's processes speaks for all, since what is wrong with one is with the others. */
+static bool speaks_for_job(void)
+{
+    const char *rank = getenv("COHORT_RANK");
+    return !rank || strcmp(rank, "0") == 0;
+}
+
+/* An error in the standard; but programs do it, and other libraries let them. */
+static void warn_of_extra_finalize(void)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (!exiting && speaks_for_job() && !atomic_flag_test_and_set(&warned))
+        fprintf(stderr,
+                "shmem: warning: shmem_finalize without a shmem_init before it is ignored\n");
+}
+
 SHMEMI_DEFINE(void, shmem_finalize, (void))
 {
-    shmemi_enter(SHMEMI_NAME);
+    if (ends_alone())
+        return;
     pthread_mutex_lock(&setup_lock);
+    if (!shmemi.world) {
+        pthread_mutex_unlock(&setup_lock);
+        warn_of_extra_finalize();
+        return;
+    }
     int left = --open_count;
     if (left == 0)
         leave(SHMEMI_NAME);

@@ -37,17 +37,19 @@ int cohi_os_map_private(size_t bytes, size_t alignment, void **base);
 void cohi_os_unmap(void *base, size_t bytes);
 
 /*
- * Makes the pages at `base` a view of `fd` from `offset` on, with what was in them. The kernel
- * copies: pages of a program may hold ranges that a sanitizer forbids it to read. On failure
- * they are as they were.
+ * Makes the pages at `base` a view of `fd` from `offset` on, with what was in them; pages that were
+ * never touched take no memory. The kernel copies: pages of a program may hold ranges that a
+ * sanitizer forbids it to read. On failure they are as they were.
  */
 int cohi_os_window_open(int fd, uint64_t offset, void *base, size_t bytes);
 
-/* A private copy of `bytes` of `fd` from `offset` on; and that copy moved to where a view was. */
+/* A private copy of `bytes` of `fd` from `offset` on, holes left out; and that copy moved to where
+ * a view was. */
 int cohi_os_window_copy(int fd, uint64_t offset, size_t bytes, void **copy);
 int cohi_os_window_replace(void *copy, void *base, size_t bytes);
 
-/* What is left to do when there is no memory for a copy: a view whose writes are private. */
+/* A view whose writes are private from now on. Nothing is copied and no write of another thread is
+ * lost; but whoever writes to the file is still seen in pages that this process does not write. */
 int cohi_os_window_detach(int fd, uint64_t offset, void *base, size_t bytes);
 
 /* Backs [from, to) of a shared file with memory, or fails with ENOMEM/ENOSPC and no effect. */

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -122,59 +121,6 @@ void cohi_os_unmap(void *base, size_t bytes)
 {
     if (base)
         munmap(base, bytes);
-}
-
-/* pread or pwrite, by number: not the library's, which a sanitizer watches. */
-static int move_whole(long number, int fd, char *memory, size_t bytes, uint64_t offset)
-{
-    while (bytes > 0) {
-        long moved = syscall(number, fd, memory, bytes, (off_t)offset);
-        if (moved < 0 && errno == EINTR)
-            continue;
-        if (moved <= 0)
-            return moved < 0 ? errno : EIO;
-        memory += moved;
-        offset += (uint64_t)moved;
-        bytes -= (size_t)moved;
-    }
-    return 0;
-}
-
-static int map_window(int flags, int fd, uint64_t offset, void *base, size_t bytes)
-{
-    void *mapped = mmap(base, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, (off_t)offset);
-    return mapped == MAP_FAILED ? errno : 0;
-}
-
-int cohi_os_window_open(int fd, uint64_t offset, void *base, size_t bytes)
-{
-    int error = move_whole(SYS_pwrite64, fd, base, bytes, offset);
-    return error ? error : map_window(MAP_SHARED, fd, offset, base, bytes);
-}
-
-int cohi_os_window_copy(int fd, uint64_t offset, size_t bytes, void **copy)
-{
-    void *made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED)
-        return errno;
-    int error = move_whole(SYS_pread64, fd, made, bytes, offset);
-    if (error) {
-        munmap(made, bytes);
-        return error;
-    }
-    *copy = made;
-    return 0;
-}
-
-int cohi_os_window_replace(void *copy, void *base, size_t bytes)
-{
-    void *moved = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base);
-    return moved == MAP_FAILED ? errno : 0;
-}
-
-int cohi_os_window_detach(int fd, uint64_t offset, void *base, size_t bytes)
-{
-    return map_window(MAP_PRIVATE, fd, offset, base, bytes);
 }
 
 /* A signal makes the kernel give back all that it has allocated in the call, so that under a timer

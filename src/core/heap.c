@@ -19,6 +19,7 @@ struct cohi_heap {
     uint64_t reserved;
     uint64_t backed; /* on this rank; beyond heap_limit only while a growth is agreed on */
     uint64_t turns;  /* allocation calls made, for driven ranks */
+    uint64_t bare_from, bare_to; /* what a growth leaves without memory: see cohi_heap_take_bare */
     bool checks;
 };
 
@@ -161,13 +162,30 @@ static coh_status commit_slice(coh_world *world, uint64_t to)
     return status;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
 {
     struct cohi_heap *heap = world->heap;
     coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
-    while (status == COH_OK && heap->backed < bytes)
-        status = commit_slice(world, bytes - heap->backed < SLICE ? bytes : heap->backed + SLICE);
+    while (status == COH_OK && heap->backed < bytes) {
+        uint64_t to = least(bytes, heap->backed + SLICE);
+        if (heap->backed >= heap->bare_from && heap->backed < heap->bare_to)
+            heap->backed = least(bytes, heap->bare_to);
+        else
+            status = commit_slice(world,
+                                  heap->backed < heap->bare_from ? least(to, heap->bare_from) : to);
+    }
     return status;
+}
+
+coh_status cohi_heap_fill(coh_world *world, uint64_t offset, uint64_t bytes)
+{
+    return world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, offset,
+                                                 offset + bytes);
 }
 
 void cohi_heap_trim(coh_world *world)
@@ -210,14 +228,17 @@ static coh_status check_memory(const coh_world *world, const char *call, uint64_
     uint64_t limit = atomic_load(&((coh_world *)world)->heap_limit);
     uint64_t ranks = (uint64_t)world->local_size;
     cohi_os_memory memory = cohi_os_memory_look();
-    if (world->local_rank != 0 || (target - limit) <= memory.available / ranks)
+    uint64_t bare_from = limit > world->heap->bare_from ? limit : world->heap->bare_from;
+    uint64_t bare = world->heap->bare_to > bare_from ? world->heap->bare_to - bare_from : 0;
+    uint64_t growth = target - limit - bare;
+    if (world->local_rank != 0 || growth <= memory.available / ranks)
         return COH_OK;
     char text[COHI_OS_MEMORY_TEXT];
     cohi_os_memory_describe(&memory, text, sizeof text);
     return cohi_world_fail(world, call, COH_NO_MEMORY,
                            "%llu more bytes for each of %llu ranks on this host are needed; in all "
                            "%s",
-                           (unsigned long long)(target - limit), (unsigned long long)ranks, text);
+                           (unsigned long long)growth, (unsigned long long)ranks, text);
 }
 
 /*
@@ -320,8 +341,11 @@ static coh_status fail_room(coh_world *world, const char *call, uint64_t bytes)
                            (unsigned long long)cohi_blocks_largest(heap->blocks));
 }
 
+/* What a new block is to be like. */
+enum content { ANY, ZEROED, BARE };
+
 static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
-                           uint64_t alignment, bool zeroed, void **pointer)
+                           uint64_t alignment, enum content content, void **pointer)
 {
     struct cohi_heap *heap = world->heap;
     uint64_t offset = NO_OFFSET;
@@ -332,7 +356,12 @@ static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, u
     cohi_record record = {.op = op, .argument = {bytes, alignment, offset, NO_OFFSET}};
     if (!taken)
         record.status = (int32_t)fail_room(world, call, bytes);
-    status = conclude(world, call, &record, offset + bytes, offset, zeroed ? bytes : 0);
+    if (taken && content == BARE) {
+        heap->bare_from = offset;
+        heap->bare_to = offset + bytes;
+    }
+    status = conclude(world, call, &record, offset + bytes, offset, content == ZEROED ? bytes : 0);
+    heap->bare_from = heap->bare_to = 0;
     if (status != COH_OK && taken)
         give(heap, offset);
     if (status == COH_OK)
@@ -340,13 +369,13 @@ static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, u
     return end(world, status);
 }
 
-coh_status cohi_heap_take(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
-                          uint64_t alignment, uint64_t *offset)
+coh_status cohi_heap_take_bare(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
+                               uint64_t alignment, uint64_t *offset)
 {
     void *pointer = NULL;
     coh_status status = check_heap(world, call, offset);
     if (status == COH_OK)
-        status = allocate(world, call, op, bytes, alignment, false, &pointer);
+        status = allocate(world, call, op, bytes, alignment, BARE, &pointer);
     if (status == COH_OK)
         *offset = (uint64_t)((char *)pointer - world->heap_base);
     return status;
@@ -362,7 +391,7 @@ coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer)
         *pointer = NULL;
         return COH_OK;
     }
-    return allocate(world, call, COHI_OP_MALLOC, bytes, COHI_BLOCK_BYTES, false, pointer);
+    return allocate(world, call, COHI_OP_MALLOC, bytes, COHI_BLOCK_BYTES, ANY, pointer);
 }
 
 coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer)
@@ -379,7 +408,7 @@ coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointe
         *pointer = NULL;
         return COH_OK;
     }
-    return allocate(world, call, COHI_OP_CALLOC, bytes, COHI_BLOCK_BYTES, true, pointer);
+    return allocate(world, call, COHI_OP_CALLOC, bytes, COHI_BLOCK_BYTES, ZEROED, pointer);
 }
 
 coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer)
@@ -397,7 +426,7 @@ coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **po
         return COH_OK;
     }
     uint64_t at_least = alignment < COHI_BLOCK_BYTES ? COHI_BLOCK_BYTES : alignment;
-    return allocate(world, call, COHI_OP_ALIGN, bytes, at_least, false, pointer);
+    return allocate(world, call, COHI_OP_ALIGN, bytes, at_least, ANY, pointer);
 }
 
 /* ---- freeing ---- */
@@ -526,7 +555,7 @@ coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, void **res
     if (status != COH_OK)
         return status;
     if (!pointer && bytes > 0)
-        return allocate(world, call, COHI_OP_REALLOC, bytes, COHI_BLOCK_BYTES, false, resized);
+        return allocate(world, call, COHI_OP_REALLOC, bytes, COHI_BLOCK_BYTES, ANY, resized);
     if (bytes > 0)
         status = reallocate(world, call, &move);
     else if (pointer)

@@ -21,12 +21,16 @@ void cohi_heap_close(coh_world *world);
 bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t *bytes);
 
 /*
- * Collective, as coh_align and coh_free, for who keeps something of its own in the heap: a block
- * that only its offset names.
+ * Collective, as coh_align and coh_free, for who keeps something of its own in the heap: a block of
+ * whole pages that only its offset names. Where the heap grows for it, the block gets no memory:
+ * its pages have it when they are first written. Before it is given back it must be filled.
  */
-coh_status cohi_heap_take(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
-                          uint64_t alignment, uint64_t *offset);
+coh_status cohi_heap_take_bare(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
+                               uint64_t alignment, uint64_t *offset);
 coh_status cohi_heap_give(coh_world *world, const char *call, cohi_opcode op, uint64_t offset);
+
+/* Backs all pages of a block of this rank with memory. Not collective. */
+coh_status cohi_heap_fill(coh_world *world, uint64_t offset, uint64_t bytes);
 
 /* Bytes that the heap can grow to. */
 uint64_t cohi_heap_reserved(const coh_world *world);

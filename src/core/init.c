@@ -10,6 +10,7 @@
 #include "core/heap.h"
 #include "core/mailbox.h"
 #include "core/order.h"
+#include "core/register.h"
 #include "core/tuning.h"
 #include "core/verdict.h"
 #include "core/wait.h"
@@ -631,6 +632,8 @@ coh_status coh_finalize(coh_world *world)
         return status;
     if (status != COH_OK && world->remote)
         tell_before_leaving(world, call);
+    if (status == COH_OK)
+        cohi_register_keep_alone(world);
     atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
     cohi_world_dissolve(world);
     return status;

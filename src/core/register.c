@@ -127,6 +127,16 @@ static coh_status open_window(coh_world *world, const char *call, cohi_window *w
                            (void *)window->base, strerror(error));
 }
 
+/* The heap may give the pages to others, who count on memory behind them. */
+static coh_status fill(coh_world *world, const char *call, const cohi_window *window)
+{
+    coh_status status = cohi_heap_fill(world, window->offset, window->bytes);
+    if (status == COH_OK)
+        return COH_OK;
+    return cohi_world_fail(world, call, status, "%" PRIu64 " bytes at %p: %s", window->bytes,
+                           (void *)window->base, coh_last_error());
+}
+
 static void publish(coh_world *world, cohi_window *window)
 {
     cohi_window *slot = find_free(world);
@@ -161,8 +171,8 @@ coh_status coh_register(coh_world *world, void *base, size_t bytes)
     cohi_window window = {.base = base, .bytes = bytes};
     uint64_t offset;
     if (status == COH_OK)
-        status =
-            cohi_heap_take(world, call, COHI_OP_REGISTER, bytes, cohi_os_page_bytes(), &offset);
+        status = cohi_heap_take_bare(world, call, COHI_OP_REGISTER, bytes, cohi_os_page_bytes(),
+                                     &offset);
     if (status != COH_OK)
         return status;
     window.offset = offset;
@@ -174,6 +184,7 @@ coh_status coh_register(coh_world *world, void *base, size_t bytes)
     }
     if (mine == COH_OK)
         (void)withdraw(world, &window);
+    (void)cohi_heap_fill(world, offset, bytes);
     (void)cohi_heap_give(world, call, COHI_OP_REGISTER, offset);
     return status;
 }
@@ -188,7 +199,8 @@ coh_status coh_unregister(coh_world *world, void *base)
     if (!window)
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
                                "%p is not the start of registered memory", base);
-    status = agree(world, call, COHI_OP_UNREGISTER, COH_OK); /* nobody writes to it any more */
+    status = fill(world, call, window);
+    status = agree(world, call, COHI_OP_UNREGISTER, status); /* nobody writes to it any more */
     if (status != COH_OK)
         return status;
     int error = withdraw(world, window);
@@ -199,11 +211,39 @@ coh_status coh_unregister(coh_world *world, void *base)
     return cohi_heap_give(world, call, COHI_OP_UNREGISTER, window->offset);
 }
 
+/* The one with the least offset from `offset` on. */
+static cohi_window *next_by_offset(const coh_world *world, uint64_t offset)
+{
+    cohi_window *least = NULL;
+    for (cohi_window *window = next_window(world, NULL); window;
+         window = next_window(world, window))
+        if (window->offset >= offset && (!least || window->offset < least->offset))
+            least = window;
+    return least;
+}
+
+void cohi_register_keep_alone(coh_world *world)
+{
+    uint64_t from = 0;
+    if (!next_window(world, NULL))
+        return;
+    for (cohi_window *window; (window = next_by_offset(world, from));) {
+        if (window->offset > from)
+            cohi_os_decommit_shared(heap_descriptor(world), from, window->offset);
+        from = window->offset + window->bytes;
+    }
+    if (from < cohi_heap_reserved(world))
+        cohi_os_decommit_shared(heap_descriptor(world), from, cohi_heap_reserved(world));
+}
+
+/* The file of the heap lives on below the views. Copies would double the memory at the end of a
+ * program that has nearly all of the host's. */
 void cohi_register_close(coh_world *world)
 {
     for (cohi_window *window = next_window(world, NULL); window;
          window = next_window(world, window))
-        (void)withdraw(world, window);
+        (void)cohi_os_window_detach(heap_descriptor(world), window->offset, window->base,
+                                    window->bytes);
     world->window_count = 0;
 }
 

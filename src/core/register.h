@@ -13,8 +13,12 @@
 /* Whether the heap's `offset` belongs to registered memory. */
 bool cohi_register_holds(const coh_world *world, uint64_t offset);
 
-/* Gives the pages back to the process, with what is in them. Not collective. */
+/* Makes the pages the process's own again, with what is in them. Not collective. */
 void cohi_register_close(coh_world *world);
+
+/* Gives the memory of the heap back that is not registered, which would else stay until the pages
+ * are unmapped. For a rank whose heap nobody looks at any more. */
+void cohi_register_keep_alone(coh_world *world);
 
 /* Around fork: the child gets the memory as it was when it was made, and as its own. */
 void cohi_register_before_fork(coh_world *world);

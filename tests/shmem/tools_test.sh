@@ -33,7 +33,21 @@ for kind in 'oshcc c' 'oshc++ cc'; do
     "$bin/$1" -Wall "$folder/hello.$2" -o "$folder/hello" 2>"$folder/err" || fail "$1 hello.$2"
     "$bin/$1" -c "$folder/hello.$2" -o "$folder/hello.o" 2>"$folder/err" || fail "$1 -c"
     "$bin/$1" "$folder/hello.o" -o "$folder/hello" 2>"$folder/err" || fail "$1 hello.o"
-    "$bin/$1" -show x.c | grep -q lcohort-shmem || fail "$1 -show"
+    for show in -show -showme; do
+        "$bin/$1" $show x.c | grep -q 'x.c .*-lcohort-shmem' || fail "$1 $show"
+    done
+    for static in -static -static-pie; do
+        "$bin/$1" $static "$folder/hello.$2" -o "$folder/static" 2>"$folder/err" && fail "$1 $static links"
+        grep -q "^$1: $static: " "$folder/err" || fail "$1 $static: no reason is given"
+    done
+    # The two lines are all that the compiler itself needs.
+    compiler=$("$bin/$1" -show x.c)
+    # shellcheck disable=SC2046 # flags are words
+    ${compiler%% *} $("$bin/$1" -showme:compile) -c "$folder/hello.$2" -o "$folder/hello.o" 2>"$folder/err" ||
+        fail "$1 -showme:compile"
+    # shellcheck disable=SC2046 # flags are words
+    ${compiler%% *} "$folder/hello.o" $("$bin/$1" -showme:link) -o "$folder/hello" 2>"$folder/err" ||
+        fail "$1 -showme:link"
 done
 
 expect() { # wanted, command...
@@ -51,6 +65,12 @@ expect '2 PEs, -n, set' env WORD=set "$bin/oshrun" -N 2 -x WORD "$folder/hello" 
 "$bin/oshrun" --no-such-flag "$folder/hello" 2>"$folder/err" && fail 'a flag that is not there'
 grep -q no-such-flag "$folder/err" || fail 'the flag is not named'
 "$bin/oshrun" -n 0 "$folder/hello" 2>"$folder/err" && fail 'no PEs'
+expect '3 PEs, nothing, no word' "$bin/oshrun" -n 3 -N 4 "$folder/hello"
+expect '3 PEs, nothing, no word' "$bin/oshrun" -N 4 -n 3 "$folder/hello"
+"$bin/oshrun" -n 8 -N 4 "$folder/hello" 2>"$folder/err" && fail 'PEs of several hosts on one'
+grep -q '8 PEs with at most 4 on a host' "$folder/err" || fail 'the hosts are not named'
+"$bin/oshrun" -n 2 "$folder/hello" : -n 2 "$folder/hello" 2>"$folder/err" && fail 'several programs'
+grep -q "':'" "$folder/err" || fail 'the colon is not named'
 
 SHMEM_VERSION=1 "$bin/oshrun" -n 2 "$folder/hello" | grep -q 'OpenSHMEM 1.6' || fail SHMEM_VERSION
 SHMEM_INFO=1 "$bin/oshrun" -n 2 "$folder/hello" | grep -q SHMEM_SYMMETRIC_SIZE || fail SHMEM_INFO
@@ -91,6 +111,49 @@ expect '' "$bin/oshrun" -n 3 "$folder/ends" 0
 "$bin/oshrun" -n 3 "$folder/ends" -1 2>/dev/null
 [ $? = 255 ] || fail 'shmem_global_exit(-1)'
 export ASAN_OPTIONS=$sanitizing
+
+# Objects that live as long as the program: their destructors run after main, and may call the library.
+cat >"$folder/guard.cc" <<'EOF'
+#include <shmem.h>
+#include <cstdlib>
+struct Guard {
+    long *word = nullptr;
+    ~Guard()
+    {
+        shmem_barrier_all();
+        shmem_free(word);
+        shmem_finalize();
+    }
+};
+static Guard guard;
+int main()
+{
+    shmem_init();
+    guard.word = static_cast<long *>(shmem_malloc(sizeof(long)));
+    return 0;
+}
+EOF
+"$bin/oshc++" "$folder/guard.cc" -o "$folder/guard" 2>"$folder/err" || fail 'oshc++ guard.cc'
+for count in 1 3; do
+    expect '' "$bin/oshrun" -n $count "$folder/guard"
+    [ ! -s "$folder/err" ] || fail "a static destructor: $(cat "$folder/err")"
+done
+
+# One shmem_finalize too many is told once for the whole job.
+cat >"$folder/extra.c" <<'EOF'
+#include <shmem.h>
+int main(void)
+{
+    shmem_init();
+    shmem_finalize();
+    shmem_finalize();
+    shmem_finalize();
+    return 0;
+}
+EOF
+"$bin/oshcc" "$folder/extra.c" -o "$folder/extra" 2>"$folder/err" || fail 'oshcc extra.c'
+expect '' "$bin/oshrun" -n 3 "$folder/extra"
+[ "$(grep -c 'shmem_finalize' "$folder/err")" = 1 ] || fail 'one line for one shmem_finalize too many'
 
 # A folder with one that passes, one that fails and one that is no program.
 mkdir "$folder/suite"
