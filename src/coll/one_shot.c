@@ -43,30 +43,27 @@ double cohi_one_shot_root_cost(const cohi_model *model, int ranks, double bytes)
 
 /* ---- giving and taking ---- */
 
-static bool is_short(size_t bytes)
+/* A short contribution in a few loads and stores, where a call would take longer. */
+static inline void copy_given(char *target, const char *source, size_t bytes)
 {
-    return bytes <= COHI_POST_BYTES;
+    if (bytes == sizeof(uint64_t))
+        memcpy(target, source, sizeof(uint64_t));
+    else if (bytes > 0)
+        memcpy(target, source, bytes);
 }
 
 /* Enters with this member's contribution, which the others find by taken_from. */
-static void give(cohi_call *call, const char *data, size_t bytes)
+static inline void give(cohi_call *call, const char *data, size_t bytes)
 {
-    coh_team *team = call->team;
-    if (!is_short(bytes)) {
-        unsigned char *scratch =
-            cohi_call_staging(call, team->index)->scratch[(team->epoch + 1) % COHI_POSTS];
-        memcpy(scratch, data, bytes);
-        bytes = 0;
-    }
-    cohi_post_enter(call, data, bytes);
+    const coh_team *team = call->team;
+    copy_given(cohi_given_at(call, team->index, team->epoch + 1, bytes), data, bytes);
+    cohi_post_enter(call);
 }
 
 /* What member `index` gave, `bytes` in all. */
-static const char *taken_from(const cohi_call *call, int index, size_t bytes)
+static inline const char *taken_from(const cohi_call *call, int index, size_t bytes)
 {
-    if (is_short(bytes))
-        return cohi_post_data(call, index);
-    return (const char *)cohi_call_staging(call, index)->scratch[call->team->epoch % COHI_POSTS];
+    return cohi_given_at(call, index, call->team->epoch, bytes);
 }
 
 /* ---- reductions ---- */
@@ -140,8 +137,8 @@ static void take_block(cohi_call *call, int from)
     size_t bytes = cohi_block_bytes(call, &call->to, from);
     char *place = call->target + cohi_block_at(call, &call->to, from);
     const char *data = from == call->team->index ? call->source : taken_from(call, from, bytes);
-    if (bytes > 0 && place != data)
-        memcpy(place, data, bytes);
+    if (place != data)
+        copy_given(place, data, bytes);
 }
 
 static coh_status take_all_blocks(cohi_call *call)
@@ -173,8 +170,8 @@ static coh_status take_from_root(cohi_call *call, const char *own, size_t at, si
     if (status != COH_OK)
         return status;
     const char *data = root ? own + at : taken_from(call, call->root, given(call)) + at;
-    if (bytes > 0 && data != call->target)
-        memcpy(call->target, data, bytes);
+    if (data != call->target)
+        copy_given(call->target, data, bytes);
     return COH_OK;
 }
 
@@ -195,16 +192,11 @@ coh_status cohi_one_shot_broadcast(cohi_call *call)
 /* All of the source is given packed, so that strides are this member's own affair. */
 static void give_packed(cohi_call *call)
 {
-    coh_team *team = call->team;
+    const coh_team *team = call->team;
     size_t elements = call->count * (size_t)team->size;
-    char packed[COHI_POST_BYTES];
-    bool inside = is_short(call->bytes);
-    char *place =
-        inside
-            ? packed
-            : (char *)cohi_call_staging(call, team->index)->scratch[(team->epoch + 1) % COHI_POSTS];
-    cohi_pack(place, call->source, call->from.stride, call->element, elements);
-    cohi_post_enter(call, packed, inside ? call->bytes : 0);
+    cohi_pack(cohi_given_at(call, team->index, team->epoch + 1, call->bytes), call->source,
+              call->from.stride, call->element, elements);
+    cohi_post_enter(call);
 }
 
 coh_status cohi_one_shot_all_to_all(cohi_call *call)

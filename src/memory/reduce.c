@@ -8,7 +8,7 @@ bool cohi_reduce_has(coh_dtype dtype, coh_reduce_op op)
            && cohi_kernels_now()->reduce[dtype][op];
 }
 
-static void run(const cohi_kernels *kernels, const cohi_reduction *how, cohi_kernel_job job)
+static inline void run(const cohi_kernels *kernels, const cohi_reduction *how, cohi_kernel_job job)
 {
     bool counts_bytes = how->op == COH_AND || how->op == COH_OR || how->op == COH_XOR;
     job.ranks = how->ranks;
