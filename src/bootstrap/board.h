@@ -31,7 +31,7 @@ enum {
     COHI_LANE_BYTES = 65536,
     COHI_LINE_PAIR = 128, /* bytes that the hardware may fetch together */
     COHI_POST_BYTES = COHI_CACHE_LINE - 8,
-    COHI_POST_WIDE = 7 * COHI_CACHE_LINE, /* of a longer contribution that still is in the post */
+    COHI_POST_WIDE = 16 * COHI_CACHE_LINE, /* of a longer contribution that still is in the post */
     COHI_POSTS = 4 /* epochs that a member can be ahead of another, plus one; a power of two */
 };
 

@@ -200,9 +200,12 @@ static __attribute__((noinline)) coh_status wait_for_entries(cohi_call *call, in
     return status;
 }
 
+/* Of two members the other one is all. */
 coh_status cohi_post_await(cohi_call *call, int index)
 {
     uint64_t mark;
+    if (call->team->size == 2 && index != call->team->index)
+        return cohi_post_await_all(call);
     if (COHI_UNLIKELY(!enters_soon(call->team, index, &mark)))
         return wait_for_entries(call, index, index + 1);
     return compare_mark(call, index, mark);

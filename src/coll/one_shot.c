@@ -66,6 +66,13 @@ static inline const char *taken_from(const cohi_call *call, int index, size_t by
     return cohi_given_at(call, index, call->team->epoch, bytes);
 }
 
+/* The last that a member does which waits for nobody. */
+static inline coh_status leave_ahead(const cohi_call *call)
+{
+    cohi_team_look_back(call->team);
+    return COH_OK;
+}
+
 /* ---- reductions ---- */
 
 /* Reduces what the first `members` gave, from `at` on; this member's own is at `own`. */
@@ -94,7 +101,7 @@ coh_status cohi_one_shot_reduce(cohi_call *call)
     bool root = call->team->index == call->root;
     give(call, call->source, root ? 0 : call->bytes);
     if (!root)
-        return COH_OK;
+        return leave_ahead(call);
     coh_status status = cohi_post_await_all(call);
     if (status == COH_OK)
         reduce_members(call, call->team->size, call->bytes, 0, call->source, call->count);
@@ -127,7 +134,7 @@ coh_status cohi_one_shot_scan(cohi_call *call)
         cohi_fill_identity(call, call->target, call->count);
     else
         reduce_members(call, members, call->bytes, 0, call->source, call->count);
-    return COH_OK;
+    return call->team->index == 0 ? leave_ahead(call) : COH_OK;
 }
 
 /* ---- exchanges ---- */
@@ -159,7 +166,7 @@ coh_status cohi_one_shot_gather(cohi_call *call)
 {
     bool root = call->team->index == call->root;
     give(call, call->source, root ? 0 : call->bytes);
-    return root ? take_all_blocks(call) : COH_OK;
+    return root ? take_all_blocks(call) : leave_ahead(call);
 }
 
 /* Takes `bytes` from byte `at` of what the root gave; of its own, from `own`. */
@@ -172,7 +179,7 @@ static coh_status take_from_root(cohi_call *call, const char *own, size_t at, si
     const char *data = root ? own + at : taken_from(call, call->root, given(call)) + at;
     if (data != call->target)
         copy_given(call->target, data, bytes);
-    return COH_OK;
+    return root ? leave_ahead(call) : COH_OK;
 }
 
 coh_status cohi_one_shot_scatter(cohi_call *call)
