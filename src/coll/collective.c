@@ -27,9 +27,10 @@ static inline __attribute__((always_inline)) bool repeat(const char *name, coh_t
     *status = cohi_team_enter(team, name, cohi_kind_opcode(kind, exclusive));
     if (COHI_UNLIKELY(*status != COH_OK))
         return true;
-    bool same = call->team && call->count == count && call->dtype == dtype && call->reduce == reduce
-                && call->root == root && call->exclusive == exclusive;
-    if (same && (call->source != source || call->target != target))
+    bool same = COHI_LIKELY(call->team && call->count == count && call->dtype == dtype
+                            && call->reduce == reduce && call->root == root
+                            && call->exclusive == exclusive);
+    if (same && COHI_UNLIKELY(call->source != source || call->target != target))
         same = cohi_check_exchange(call, source, target);
     if (COHI_UNLIKELY(!same)) {
         (void)cohi_team_leave(team, COH_OK);

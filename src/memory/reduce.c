@@ -18,8 +18,10 @@ static inline void run(const cohi_kernels *kernels, const cohi_reduction *how, c
     kernels->reduce[how->dtype][how->op](&job);
 }
 
-void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
-                      int target_count, const void *const *sources, int source_count, size_t count)
+/* Into both: of a short reduction, handing the arguments on would be much of the time. */
+static inline void reduce_with(const cohi_kernels *kernels, const cohi_reduction *how,
+                               void *const *targets, int target_count, const void *const *sources,
+                               int source_count, size_t count)
 {
     run(kernels, how,
         (cohi_kernel_job){.targets = targets,
@@ -29,10 +31,16 @@ void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, vo
                           .count = count});
 }
 
+void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
+                      int target_count, const void *const *sources, int source_count, size_t count)
+{
+    reduce_with(kernels, how, targets, target_count, sources, source_count, count);
+}
+
 void cohi_reduce(const cohi_reduction *how, void *const *targets, int target_count,
                  const void *const *sources, int source_count, size_t count)
 {
-    cohi_reduce_with(cohi_kernels_now(), how, targets, target_count, sources, source_count, count);
+    reduce_with(cohi_kernels_now(), how, targets, target_count, sources, source_count, count);
 }
 
 void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,
