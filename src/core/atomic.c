@@ -180,17 +180,37 @@ static inline coh_status fetch(coh_world *world, unsigned context, const char *c
 
 /* ---- 64-bit integers of mapped peers ---- */
 
+/* A 64-bit integer of a mapped peer, and what its owner may sleep on. */
+struct word64 {
+    uint64_t *at; /* NULL: for the long way */
+    cohi_slot *slot;
+};
+
 /*
  * A lock-prefixed instruction waits for all stores before it, so each register that a call saves
  * costs a nanosecond: the operations that programs count and elect by are done in the public
  * function itself, without a call.
  */
-static inline __attribute__((always_inline)) cohi_peer_word
-find_word64(coh_world *world, coh_dtype dtype, void *target, int rank)
+static inline __attribute__((always_inline)) struct word64
+find_word64(coh_world *world, coh_dtype dtype, void *target, const void *operand,
+            const void *result, int rank)
 {
+    const struct word64 none = {0};
+    /* What is NULL is found in between other tests: side by side compilers merge them into more
+     * instructions, each of which the locked one waits for. */
     if (dtype != COH_U64 && dtype != COH_I64)
-        return (cohi_peer_word){0};
-    return cohi_rma_word(world, target, sizeof(uint64_t), rank, 0);
+        return none;
+    if (!cohi_world_plain_atomics(world) || !operand || (unsigned)rank >= (unsigned)world->size)
+        return none;
+    /* The heap begins and ends at a page: an aligned word that begins in it ends in it. Looking
+     * through registered memory here would cost the saved registers: apply_fast does. */
+    uint64_t offset = (uint64_t)((uintptr_t)target - (uintptr_t)world->heap_base);
+    if (offset >= atomic_load_explicit(&world->heap_limit, memory_order_relaxed) || !result
+        || offset % sizeof(uint64_t) != 0)
+        return none;
+    const cohi_peer *peer = &world->peers[rank];
+    return peer->heap ? (struct word64){(uint64_t *)(void *)(peer->heap + offset), peer->slot}
+                      : none;
 }
 
 /* False: for the long way. */
@@ -201,12 +221,12 @@ static inline __attribute__((always_inline)) bool add_word64(coh_world *world, c
 {
     if (op != COH_ATOMIC_ADD)
         return false;
-    cohi_peer_word word = find_word64(world, dtype, target, rank);
-    if (!word.at || !operand || !result)
+    struct word64 word = find_word64(world, dtype, target, operand, result, rank);
+    if (!word.at)
         return false;
     uint64_t value;
     memcpy(&value, operand, sizeof value);
-    value = __atomic_fetch_add((uint64_t *)(void *)word.at, value, __ATOMIC_SEQ_CST);
+    value = __atomic_fetch_add(word.at, value, __ATOMIC_SEQ_CST);
     memcpy(result, &value, sizeof value);
     cohi_control_wake_watcher(word.slot);
     return true;
@@ -217,14 +237,15 @@ static inline __attribute__((always_inline)) bool swap_word64(coh_world *world, 
                                                               const void *desired, void *result,
                                                               int rank)
 {
-    cohi_peer_word word = find_word64(world, dtype, target, rank);
-    if (!word.at || !expected || !desired || !result)
+    if (!expected)
+        return false;
+    struct word64 word = find_word64(world, dtype, target, desired, result, rank);
+    if (!word.at)
         return false;
     uint64_t value, old;
     memcpy(&value, desired, sizeof value);
     memcpy(&old, expected, sizeof old);
-    __atomic_compare_exchange_n((uint64_t *)(void *)word.at, &old, value, 0, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(word.at, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     memcpy(result, &old, sizeof old);
     cohi_control_wake_watcher(word.slot);
     return true;

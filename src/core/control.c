@@ -68,6 +68,12 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
     return status;
 }
 
+coh_status cohi_control_ring(cohi_slot *slot)
+{
+    cohi_slot_ring(slot);
+    return COH_OK;
+}
+
 coh_status cohi_control_fence(coh_world *world)
 {
     if (world->remote && world->engine->rma)

@@ -221,41 +221,6 @@ static inline __attribute__((always_inline)) coh_status get(coh_world *world, un
     return COH_OK;
 }
 
-/*
- * Words of 8 and 4 bytes, which programs put and get one at a time, are moved in the public function
- * itself, which then saves no registers. False: for the way that takes any length. `bytes` is a
- * constant in the callers.
- */
-static inline __attribute__((always_inline)) void copy_word(void *to, const void *from,
-                                                            size_t bytes)
-{
-    if (bytes == sizeof(uint64_t))
-        cohi_host_copy64(to, from);
-    else
-        cohi_host_copy32(to, from);
-}
-
-static inline __attribute__((always_inline)) bool
-put_word(coh_world *world, void *target, const void *source, size_t bytes, int rank)
-{
-    cohi_peer_word word = cohi_rma_word(world, target, bytes, rank, COHI_WORLD_ENGINE_ATOMICS);
-    if (COHI_UNLIKELY(!word.at || !source))
-        return false;
-    copy_word(word.at, source, bytes);
-    cohi_control_wake_watcher(word.slot);
-    return true;
-}
-
-static inline __attribute__((always_inline)) bool
-get_word(coh_world *world, void *target, const void *source, size_t bytes, int rank)
-{
-    cohi_peer_word word = cohi_rma_word(world, source, bytes, rank, COHI_WORLD_ENGINE_ATOMICS);
-    if (COHI_UNLIKELY(!word.at || !target || !cohi_host_aligned(target, bytes)))
-        return false;
-    copy_word(target, word.at, bytes);
-    return true;
-}
-
 static __attribute__((noinline)) coh_status put_any(coh_world *world, void *target,
                                                     const void *source, size_t bytes, int rank)
 {
@@ -268,21 +233,43 @@ static __attribute__((noinline)) coh_status get_any(coh_world *world, void *targ
     return get(world, COHI_CONTEXT_DEFAULT, "coh_get", target, source, bytes, rank, true);
 }
 
+/*
+ * Words of 8 and 4 bytes, which programs put and get one at a time, are moved in the public function
+ * itself, which then saves no registers.
+ */
+static inline __attribute__((always_inline)) char *
+find_word(const coh_world *world, const void *pointer, size_t bytes, int rank)
+{
+    return cohi_rma_word(world, pointer, bytes, rank, COHI_WORLD_ENGINE_ATOMICS);
+}
+
 coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    if (bytes == 8 && put_word(world, target, source, 8, rank))
-        return COH_OK;
-    if (bytes == 4 && put_word(world, target, source, 4, rank))
-        return COH_OK;
+    char *word;
+    if (bytes == 8 && source && (word = find_word(world, target, 8, rank))) {
+        cohi_host_copy64(word, source);
+        return cohi_control_end(world->peers[rank].slot);
+    }
+    if (bytes == 4 && source && (word = find_word(world, target, 4, rank))) {
+        cohi_host_copy32(word, source);
+        return cohi_control_end(world->peers[rank].slot);
+    }
     return put_any(world, target, source, bytes, rank);
 }
 
 coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    if (bytes == 8 && get_word(world, target, source, 8, rank))
+    char *word;
+    if (bytes == 8 && target && (word = find_word(world, source, 8, rank))
+        && cohi_host_aligned(target, 8)) {
+        cohi_host_copy64(target, word);
         return COH_OK;
-    if (bytes == 4 && get_word(world, target, source, 4, rank))
+    }
+    if (bytes == 4 && target && (word = find_word(world, source, 4, rank))
+        && cohi_host_aligned(target, 4)) {
+        cohi_host_copy32(target, word);
         return COH_OK;
+    }
     return get_any(world, target, source, bytes, rank);
 }
 

@@ -62,31 +62,24 @@ static inline uint64_t cohi_rma_offset_of(coh_world *world, const void *pointer,
     return cohi_rma_window_offset(world, pointer, bytes);
 }
 
-/* A word of a peer's heap in this process, and the slot of its owner, who may sleep for it. */
-typedef struct cohi_peer_word {
-    char *at; /* NULL: for the long way */
-    cohi_slot *slot;
-} cohi_peer_word;
-
 /*
  * The aligned word of `bytes` (a power of two) at `pointer`, in this rank's heap, of the mapped
- * peer `rank`, when nothing about the call is special. The heap begins and ends at a page, so an
- * aligned word that begins in it ends in it. Registered memory is for the long way: beside one
- * store, looking through it would cost saved registers. `bits` are those of the world's state that
- * do not matter.
+ * peer `rank`, when nothing about the call is special; else NULL. The heap begins and ends at a
+ * page, so an aligned word that begins in it ends in it. Registered memory is for the long way:
+ * beside one store, looking through it would cost saved registers. `bits` are those of the world's
+ * state that do not matter.
  */
-static inline __attribute__((always_inline)) cohi_peer_word
+static inline __attribute__((always_inline)) char *
 cohi_rma_word(const coh_world *world, const void *pointer, size_t bytes, int rank, unsigned bits)
 {
-    const cohi_peer_word none = {0};
     if (!cohi_world_plain_but(world, bits) || (unsigned)rank >= (unsigned)world->size)
-        return none;
+        return NULL;
     uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
     if (offset >= atomic_load_explicit(&((coh_world *)world)->heap_limit, memory_order_relaxed)
         || (offset & (bytes - 1)) != 0)
-        return none;
-    const cohi_peer *peer = &world->peers[rank];
-    return peer->heap ? (cohi_peer_word){peer->heap + offset, peer->slot} : none;
+        return NULL;
+    char *peer = world->peers[rank].heap;
+    return peer ? peer + offset : NULL;
 }
 
 /*

@@ -336,10 +336,10 @@ static bool made_alike(const coh_team *team, int index, uint32_t last)
 {
     bool alike = true;
     for (uint32_t epoch = team->settled + 1; epoch != last + 1; epoch++)
-        alike &= atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
-                                      memory_order_acquire)
-                 == atomic_load_explicit(&cohi_meet_post(team->mine, epoch)->mark,
-                                         memory_order_relaxed);
+        alike &=
+            atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
+                                 memory_order_acquire)
+            == atomic_load_explicit(&cohi_meet_post(team->mine, epoch)->mark, memory_order_relaxed);
     return alike;
 }
 
