@@ -9,7 +9,7 @@
 static inline bool may_stage(const cohi_call *call)
 {
     unsigned traits = call->algorithm->traits;
-    size_t elsewhere = traits & COHI_SHORT_IN_POST ? COHI_POST_BYTES : 0;
+    size_t elsewhere = traits & COHI_SHORT_IN_POST ? COHI_POST_WIDE : 0;
     return traits & COHI_MAPPED && (call->source_bytes > elsewhere || call->variable);
 }
 
