@@ -9,15 +9,9 @@
 
 #include <string.h>
 
-static const cohi_opcode kind_ops[] = {
-#define ROW(constant, name, op, reduces, rooted) [constant] = op,
-    COHI_KIND_TABLE(ROW)
-#undef ROW
-};
-
 cohi_opcode cohi_kind_op(const cohi_call *call)
 {
-    return call->exclusive ? COHI_OP_SCAN_EXCLUSIVE : kind_ops[call->kind];
+    return cohi_kind_opcode(call->kind, call->exclusive);
 }
 
 void cohi_call_beat(cohi_call *call)
@@ -85,11 +79,12 @@ void cohi_call_sign(cohi_call *call)
 {
     call->terms = terms_of(call, COH_OK);
     call->print = print_of(&call->terms);
+    call->serial = ++cohi_team_gear(call->team)->serial;
 }
 
 /* ---- posts ---- */
 
-static void wake_all(const coh_team *team)
+static inline void wake_all(const coh_team *team)
 {
     for (int i = 0; i < team->size; i++)
         cohi_control_wake(team->world, team->slots[i]);
@@ -100,36 +95,41 @@ static void set_tag(cohi_call *call)
     call->tag = COHI_TAG_INTERNAL | (call->team->epoch & COH_TAG_MAX);
 }
 
-static cohi_post *my_post(const coh_team *team)
+static inline void post(coh_team *team, uint32_t print)
 {
-    return cohi_meet_post(team->mine, team->epoch);
-}
-
-static void post(cohi_call *call, const cohi_terms *terms, uint32_t print)
-{
-    coh_team *team = call->team;
-    cohi_post *mine = my_post(team);
-    mine->terms = *terms;
-    atomic_store_explicit(&mine->mark, cohi_mark(team->epoch, print), memory_order_release);
+    atomic_store_explicit(&cohi_meet_post(team->mine, team->epoch)->mark,
+                          cohi_mark(team->epoch, print), memory_order_release);
     wake_all(team);
 }
 
-void cohi_post_enter(cohi_call *call, const void *data, size_t bytes)
+/* A call that is made again and again finds its terms in the post. */
+static inline void show_terms(const cohi_call *call, uint32_t epoch)
+{
+    uint64_t *shown = &cohi_team_gear(call->team)->shown[epoch % COHI_POSTS];
+    if (COHI_LIKELY(*shown == call->serial))
+        return;
+    *cohi_meet_terms(call->team->mine, epoch) = call->terms;
+    *shown = call->serial;
+}
+
+void cohi_post_enter(cohi_call *call)
 {
     coh_team *team = call->team;
     team->now = ++team->epoch;
     set_tag(call);
-    if (bytes > 0)
-        memcpy(my_post(team)->data, data, bytes);
-    post(call, &call->terms, call->print);
+    show_terms(call, team->epoch);
+    post(team, call->print);
 }
 
 void cohi_post_refusal(cohi_call *call, coh_status status)
 {
     coh_team *team = call->team;
-    cohi_terms terms = terms_of(call, status);
+    cohi_coll_gear *gear = cohi_team_gear(team); /* NULL when there was no memory for it */
     team->now = ++team->epoch;
-    post(call, &terms, COHI_PRINT_REFUSED);
+    *cohi_meet_terms(team->mine, team->epoch) = terms_of(call, status);
+    if (gear)
+        gear->shown[team->epoch % COHI_POSTS] = 0;
+    post(team, COHI_PRINT_REFUSED);
 }
 
 const void *cohi_post_data(const cohi_call *call, int index)
@@ -141,7 +141,7 @@ const void *cohi_post_data(const cohi_call *call, int index)
 static __attribute__((noinline)) coh_status explain(cohi_call *call, int index, uint64_t mark)
 {
     coh_team *team = call->team;
-    const cohi_terms *terms = &cohi_meet_post(team->meets[index], team->epoch)->terms;
+    const cohi_terms *terms = cohi_meet_terms(team->meets[index], team->epoch);
     if (cohi_mark_print(mark) != COHI_PRINT_REFUSED || terms->op != cohi_kind_op(call))
         return cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
     char what[128];
@@ -172,7 +172,7 @@ static inline bool enters_soon(const coh_team *team, int index, uint64_t *mark)
 
 static inline coh_status compare_mark(cohi_call *call, int index, uint64_t mark)
 {
-    uint64_t mine = atomic_load_explicit(&my_post(call->team)->mark, memory_order_relaxed);
+    uint64_t mine = cohi_mark(call->team->epoch, call->print);
     return COHI_LIKELY(mark == mine) ? COH_OK : explain(call, index, mark);
 }
 
@@ -200,9 +200,12 @@ static __attribute__((noinline)) coh_status wait_for_entries(cohi_call *call, in
     return status;
 }
 
+/* Of two members the other one is all. */
 coh_status cohi_post_await(cohi_call *call, int index)
 {
     uint64_t mark;
+    if (call->team->size == 2 && index != call->team->index)
+        return cohi_post_await_all(call);
     if (COHI_UNLIKELY(!enters_soon(call->team, index, &mark)))
         return wait_for_entries(call, index, index + 1);
     return compare_mark(call, index, mark);
@@ -213,6 +216,8 @@ static coh_status await_entries(cohi_call *call)
     coh_team *team = call->team;
     for (int i = 0; i < team->size; i++) {
         uint64_t mark;
+        if (i == team->index)
+            continue;
         if (COHI_UNLIKELY(!enters_soon(team, i, &mark)))
             return wait_for_entries(call, i, team->size);
         coh_status status = compare_mark(call, i, mark);
@@ -323,12 +328,6 @@ coh_status cohi_count_leave(cohi_call *call)
     return cohi_count_await_all(call, COHI_DONE, 0);
 }
 
-cohi_staging *cohi_call_staging(const cohi_call *call, int index)
-{
-    const coh_team *team = call->team;
-    return cohi_slot_staging(team->slots[index], team->world->size, team->number);
-}
-
 /* ---- on any engine ---- */
 
 static coh_status agree(cohi_call *call, coh_status refused)
@@ -349,6 +348,6 @@ coh_status cohi_assemble(cohi_call *call, coh_status refused)
         cohi_post_refusal(call, refused);
         return refused;
     }
-    cohi_post_enter(call, NULL, 0);
+    cohi_post_enter(call);
     return cohi_post_await_all(call);
 }

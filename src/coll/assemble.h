@@ -26,8 +26,26 @@ coh_status cohi_assemble(cohi_call *call, coh_status refused);
 
 /* ---- mapped members ---- */
 
-/* Enters, with up to COHI_POST_BYTES for the others to read. */
-void cohi_post_enter(cohi_call *call, const void *data, size_t bytes);
+/* Where member `index` stages what is not in a heap. */
+static inline cohi_staging *cohi_call_staging(const cohi_call *call, int index)
+{
+    return cohi_team_gear(call->team)->stagings[index];
+}
+
+/* Where `bytes` that member `index` gives in the call of `epoch` lie: beside the mark, behind it, or
+ * in the member's scratch, which must be backed. */
+static inline char *cohi_given_at(const cohi_call *call, int index, uint32_t epoch, size_t bytes)
+{
+    cohi_post *post = cohi_meet_post(call->team->meets[index], epoch);
+    if (bytes <= COHI_POST_BYTES)
+        return (char *)post->data;
+    if (bytes <= COHI_POST_WIDE)
+        return (char *)post->wide;
+    return (char *)cohi_call_staging(call, index)->scratch[epoch % COHI_POSTS];
+}
+
+/* Enters, with what is at cohi_given_at of the next epoch for the others to read. */
+void cohi_post_enter(cohi_call *call);
 
 /* Enters with a refusal, and waits for nobody. */
 void cohi_post_refusal(cohi_call *call, coh_status status);
@@ -59,8 +77,5 @@ coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t 
 
 /* Nobody leaves before all are done with its buffers. */
 coh_status cohi_count_leave(cohi_call *call);
-
-/* Where member `index` stages what is not in a heap. */
-cohi_staging *cohi_call_staging(const cohi_call *call, int index);
 
 #endif

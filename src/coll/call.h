@@ -51,6 +51,7 @@ typedef struct cohi_call {
     bool forced;      /* by name */
     cohi_terms terms; /* what the members compare in full */
     uint32_t print;   /* and as the fingerprint */
+    uint64_t serial;  /* of the terms in this team, from 1: says which of them a post has */
     uint32_t tag;     /* of this call's messages */
     char *workspace;  /* private memory, as much as the row asked for, aligned to 64 */
 } cohi_call;

@@ -192,13 +192,18 @@ static bool in_place(const cohi_call *call)
     }
 }
 
-static coh_status check_overlap(const cohi_call *call)
+static bool may_overlap(const cohi_call *call)
 {
     uintptr_t source = (uintptr_t)call->source, target = (uintptr_t)call->target;
     bool apart = call->source_bytes == 0 || call->target_bytes == 0
                  || (source < target ? target - source >= call->source_bytes
                                      : source - target >= call->target_bytes);
-    if (apart || in_place(call))
+    return apart || in_place(call);
+}
+
+static coh_status check_overlap(const cohi_call *call)
+{
+    if (may_overlap(call))
         return COH_OK;
     return refuse(
         call,
@@ -235,10 +240,15 @@ static size_t contributed(const cohi_call *call)
     }
 }
 
-coh_status cohi_check_buffers(const cohi_call *call)
+bool cohi_check_exchange(cohi_call *call, const char *source, char *target)
 {
-    coh_status status = check_pointers(call);
-    return status == COH_OK ? check_overlap(call) : status;
+    bool there = (source || call->source_bytes == 0) && (target || call->target_bytes == 0);
+    call->source = source;
+    call->target = target;
+    if (there && may_overlap(call))
+        return true;
+    call->team = NULL;
+    return false;
 }
 
 coh_status cohi_check(cohi_call *call)
@@ -249,7 +259,9 @@ coh_status cohi_check(cohi_call *call)
     if (status == COH_OK)
         status = check_lengths(call);
     if (status == COH_OK)
-        status = cohi_check_buffers(call);
+        status = check_pointers(call);
+    if (status == COH_OK)
+        status = check_overlap(call);
     if (status == COH_OK)
         call->bytes = contributed(call);
     return status;

@@ -8,7 +8,8 @@
  * names the argument and its value. The team has its gear. */
 coh_status cohi_check(cohi_call *call);
 
-/* Only what a call that is like an earlier one in all but its buffers can have wrong. */
-coh_status cohi_check_buffers(const cohi_call *call);
+/* Gives a call that was found good other buffers. False: they are wrong, and the call is void; what
+ * is wrong with them a full check says. */
+bool cohi_check_exchange(cohi_call *call, const char *source, char *target);
 
 #endif

@@ -1,5 +1,45 @@
 /* collective.c - the public calls: each describes itself, and is run or started. */
+#include "coll/assemble.h"
+#include "coll/check.h"
 #include "coll/run.h"
+
+/*
+ * Programs call in loops, and most of the time of a short call would go into finding out again what
+ * was found out before. So a call that differs from the team's last one of its kind at most in its
+ * buffers is carried out with what the gear has of that one. False: it differs, or something is
+ * special; nothing has happened. Into each of its callers: what they do not have is not compared.
+ */
+static inline __attribute__((always_inline)) bool repeat(const char *name, coh_team *team,
+                                                         cohi_kind kind, bool exclusive,
+                                                         coh_dtype dtype, coh_reduce_op reduce,
+                                                         int root, const void *source, void *target,
+                                                         size_t count, coh_status *status)
+{
+    __builtin_prefetch(source);
+    __builtin_prefetch(target, 1);
+    if (COHI_UNLIKELY(!team || !team->open || !cohi_world_plain(team->world)))
+        return false;
+    cohi_coll_gear *gear =
+        (cohi_coll_gear *)atomic_load_explicit(&team->gear, memory_order_acquire);
+    if (COHI_UNLIKELY(!gear))
+        return false;
+    cohi_call *call = &gear->last[kind];
+    *status = cohi_team_enter(team, name, cohi_kind_opcode(kind, exclusive));
+    if (COHI_UNLIKELY(*status != COH_OK))
+        return true;
+    bool same = COHI_LIKELY(call->team && call->count == count && call->dtype == dtype
+                            && call->reduce == reduce && call->root == root
+                            && call->exclusive == exclusive);
+    if (same && COHI_UNLIKELY(call->source != source || call->target != target))
+        same = cohi_check_exchange(call, source, target);
+    if (COHI_UNLIKELY(!same)) {
+        (void)cohi_team_leave(team, COH_OK);
+        return false;
+    }
+    call->name = name;
+    *status = cohi_run_repeated(call);
+    return true;
+}
 
 /* What all have. */
 static cohi_call describe(const char *name, coh_team *team, cohi_kind kind, coh_dtype dtype,
@@ -46,6 +86,10 @@ static cohi_call describe_variable(cohi_call call, const size_t *counts)
 coh_status coh_all_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                           void *target, size_t count)
 {
+    coh_status status;
+    if (repeat("coh_all_reduce", team, COHI_ALL_REDUCE, false, dtype, op, 0, source, target, count,
+               &status))
+        return status;
     cohi_call call = describe_reduction("coh_all_reduce", team, COHI_ALL_REDUCE, dtype, op, source,
                                         target, count);
     return cohi_run(&call);
@@ -72,6 +116,10 @@ static cohi_call describe_reduce(const char *name, coh_team *team, coh_dtype dty
 coh_status coh_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                       void *target, size_t count, int root)
 {
+    coh_status status;
+    if (repeat("coh_reduce", team, COHI_REDUCE, false, dtype, op, root, source, target, count,
+               &status))
+        return status;
     cohi_call call = describe_reduce("coh_reduce", team, dtype, op, source, target, count, root);
     return cohi_run(&call);
 }
@@ -89,6 +137,10 @@ coh_status coh_reduce_start(coh_team *team, coh_dtype dtype, coh_reduce_op op, c
 coh_status coh_reduce_scatter(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                               void *target, size_t count)
 {
+    coh_status status;
+    if (repeat("coh_reduce_scatter", team, COHI_REDUCE_SCATTER, false, dtype, op, 0, source, target,
+               count, &status))
+        return status;
     cohi_call call = describe_reduction("coh_reduce_scatter", team, COHI_REDUCE_SCATTER, dtype, op,
                                         source, target, count);
     return cohi_run(&call);
@@ -129,6 +181,10 @@ coh_status coh_reduce_scatter_v_start(coh_team *team, coh_dtype dtype, coh_reduc
 coh_status coh_all_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
                           size_t count)
 {
+    coh_status status;
+    if (repeat("coh_all_gather", team, COHI_ALL_GATHER, false, dtype, (coh_reduce_op)0, 0, source,
+               target, count, &status))
+        return status;
     cohi_call call =
         describe("coh_all_gather", team, COHI_ALL_GATHER, dtype, source, target, count);
     return cohi_run(&call);
@@ -162,6 +218,10 @@ coh_status coh_all_gather_v_start(coh_team *team, coh_dtype dtype, const void *s
 coh_status coh_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
                       size_t count, int root)
 {
+    coh_status status;
+    if (repeat("coh_gather", team, COHI_GATHER, false, dtype, (coh_reduce_op)0, root, source,
+               target, count, &status))
+        return status;
     cohi_call call =
         describe_rooted("coh_gather", team, COHI_GATHER, dtype, source, target, count, root);
     return cohi_run(&call);
@@ -180,6 +240,10 @@ coh_status coh_gather_start(coh_team *team, coh_dtype dtype, const void *source,
 coh_status coh_scatter(coh_team *team, coh_dtype dtype, const void *source, void *target,
                        size_t count, int root)
 {
+    coh_status status;
+    if (repeat("coh_scatter", team, COHI_SCATTER, false, dtype, (coh_reduce_op)0, root, source,
+               target, count, &status))
+        return status;
     cohi_call call =
         describe_rooted("coh_scatter", team, COHI_SCATTER, dtype, source, target, count, root);
     return cohi_run(&call);
@@ -196,6 +260,10 @@ coh_status coh_scatter_start(coh_team *team, coh_dtype dtype, const void *source
 coh_status coh_broadcast(coh_team *team, coh_dtype dtype, const void *source, void *target,
                          size_t count, int root)
 {
+    coh_status status;
+    if (repeat("coh_broadcast", team, COHI_BROADCAST, false, dtype, (coh_reduce_op)0, root, source,
+               target, count, &status))
+        return status;
     cohi_call call =
         describe_rooted("coh_broadcast", team, COHI_BROADCAST, dtype, source, target, count, root);
     return cohi_run(&call);
@@ -214,6 +282,10 @@ coh_status coh_broadcast_start(coh_team *team, coh_dtype dtype, const void *sour
 coh_status coh_all_to_all(coh_team *team, coh_dtype dtype, const void *source, void *target,
                           size_t count)
 {
+    coh_status status;
+    if (repeat("coh_all_to_all", team, COHI_ALL_TO_ALL, false, dtype, (coh_reduce_op)0, 0, source,
+               target, count, &status))
+        return status;
     cohi_call call =
         describe("coh_all_to_all", team, COHI_ALL_TO_ALL, dtype, source, target, count);
     return cohi_run(&call);
@@ -296,6 +368,9 @@ coh_status coh_all_to_all_strided_start(coh_team *team, coh_dtype dtype, const v
 coh_status coh_scan(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                     void *target, size_t count)
 {
+    coh_status status;
+    if (repeat("coh_scan", team, COHI_SCAN, false, dtype, op, 0, source, target, count, &status))
+        return status;
     cohi_call call =
         describe_reduction("coh_scan", team, COHI_SCAN, dtype, op, source, target, count);
     return cohi_run(&call);
@@ -321,6 +396,10 @@ static cohi_call describe_exclusive(const char *name, coh_team *team, coh_dtype 
 coh_status coh_scan_exclusive(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                               void *target, size_t count)
 {
+    coh_status status;
+    if (repeat("coh_scan_exclusive", team, COHI_SCAN, true, dtype, op, 0, source, target, count,
+               &status))
+        return status;
     cohi_call call =
         describe_exclusive("coh_scan_exclusive", team, dtype, op, source, target, count);
     return cohi_run(&call);

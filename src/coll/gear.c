@@ -15,22 +15,34 @@ static void free_gear(cohi_gear *base)
     free(gear->targets);
     free(gear->firsts[0]);
     free(gear->firsts[1]);
+    free(gear->stagings);
     free(gear->workspace);
     free(gear);
 }
 
-static cohi_coll_gear *make_gear(int size)
+static void find_stagings(const coh_team *team, cohi_staging **stagings)
 {
+    for (int i = 0; i < team->size; i++)
+        if (team->slots[i])
+            stagings[i] = cohi_slot_staging(team->slots[i], team->world->size, team->number);
+}
+
+static cohi_coll_gear *make_gear(const coh_team *team)
+{
+    int size = team->size;
     cohi_coll_gear *gear = calloc(1, sizeof *gear);
     if (!gear)
         return NULL;
     gear->base.free = free_gear;
+    gear->stagings = calloc((size_t)size, sizeof *gear->stagings);
     gear->sources = calloc((size_t)size, sizeof *gear->sources);
     gear->targets = calloc((size_t)size + 1, sizeof *gear->targets); /* a second one in any team */
     for (int i = 0; i < 2; i++)
         gear->firsts[i] = calloc((size_t)size, sizeof *gear->firsts[i]);
-    if (gear->sources && gear->targets && gear->firsts[0] && gear->firsts[1])
+    if (gear->sources && gear->targets && gear->firsts[0] && gear->firsts[1] && gear->stagings) {
+        find_stagings(team, gear->stagings);
         return gear;
+    }
     free_gear(&gear->base);
     return NULL;
 }
@@ -41,7 +53,7 @@ static cohi_gear *install(coh_team *team)
     pthread_mutex_lock(&team->world->team_lock);
     cohi_gear *gear = atomic_load(&team->gear);
     if (!gear) {
-        cohi_coll_gear *made = make_gear(team->size);
+        cohi_coll_gear *made = make_gear(team);
         gear = made ? &made->base : NULL;
         atomic_store_explicit(&team->gear, gear, memory_order_release);
     }

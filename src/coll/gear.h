@@ -27,7 +27,10 @@ typedef struct cohi_coll_gear {
     char *workspace;
     size_t workspace_bytes;
     const cohi_algorithm *choices[COHI_KINDS][COHI_FORMS][COHI_SIZE_CLASSES];
-    cohi_call last; /* the last one that was found good, without blocks of its own; team: NULL */
+    cohi_call last[COHI_KINDS]; /* of each kind the last that can be repeated; team: NULL */
+    uint64_t serial;            /* of the last terms */
+    uint64_t shown[COHI_POSTS]; /* the serial of the terms that a post has; 0: none */
+    cohi_staging **stagings;    /* [size]: the members' staging areas; NULL where not mapped */
     struct cohi_worker *worker; /* of started calls, or NULL; see start.c */
     void (*stop)(struct cohi_worker *worker);
 } cohi_coll_gear;

@@ -4,6 +4,8 @@
 
 #include "base/opcode.h"
 
+#include <stdbool.h>
+
 /*
  * X(constant, name and knob, operation, reduces, has a root). The variable and strided forms are of
  * the same kind: they differ in how their blocks are cut. A forced algorithm is named by the knob
@@ -26,5 +28,16 @@ typedef enum cohi_kind {
 #undef COHI_KIND_ENUM
         COHI_KINDS
 } cohi_kind;
+
+/* What is published while a call of the kind runs. */
+static inline cohi_opcode cohi_kind_opcode(cohi_kind kind, bool exclusive)
+{
+    static const cohi_opcode ops[] = {
+#define COHI_KIND_ROW(constant, name, op, reduces, rooted) [constant] = op,
+        COHI_KIND_TABLE(COHI_KIND_ROW)
+#undef COHI_KIND_ROW
+    };
+    return exclusive ? COHI_OP_SCAN_EXCLUSIVE : ops[kind];
+}
 
 #endif

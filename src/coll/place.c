@@ -22,7 +22,9 @@ static bool is_shared(const cohi_call *call)
 
 coh_status cohi_place_enter(cohi_call *call, uint64_t most)
 {
-    cohi_place mine = {
+    cohi_place *mine =
+        (void *)cohi_given_at(call, call->team->index, call->team->epoch + 1, sizeof *mine);
+    *mine = (cohi_place){
         .source =
             is_shared(call) ? place_of(call, call->source, call->source_bytes) : COHI_NO_PLACE,
         .target =
@@ -31,9 +33,9 @@ coh_status cohi_place_enter(cohi_call *call, uint64_t most)
         .fetching = cohi_team_gear(call->team)->fetching,
         .source_at = (uintptr_t)call->source,
         .target_at = (uintptr_t)call->target,
-        .self_at = (uintptr_t)cohi_meet_post(call->team->mine, call->team->epoch + 1)->data,
+        .self_at = (uintptr_t)mine,
     };
-    cohi_post_enter(call, &mine, sizeof mine);
+    cohi_post_enter(call);
     return cohi_post_await_all(call);
 }
 

@@ -9,7 +9,7 @@
 static inline bool may_stage(const cohi_call *call)
 {
     unsigned traits = call->algorithm->traits;
-    size_t elsewhere = traits & COHI_SHORT_IN_POST ? COHI_POST_BYTES : 0;
+    size_t elsewhere = traits & COHI_SHORT_IN_POST ? COHI_POST_WIDE : 0;
     return traits & COHI_MAPPED && (call->source_bytes > elsewhere || call->variable);
 }
 
@@ -22,57 +22,30 @@ static coh_status provide(cohi_call *call)
     return may_stage(call) ? cohi_gear_staging(call) : COH_OK;
 }
 
-static bool is_plain(const cohi_call *call)
+/* Whether all that was found out and provided holds for the next call with the same arguments. The
+ * arrays of counts are the caller's, and workspace may move. */
+static bool is_repeatable(const cohi_call *call)
 {
-    return !call->variable && call->from.stride == 1 && call->to.stride == 1;
+    return !call->variable && !call->apart && call->from.stride == 1 && call->to.stride == 1
+           && call->algorithm->traits & COHI_MAPPED;
 }
 
-/* Whether the call is the last one again, but for its buffers. Programs call in loops, and half of
- * the time of a short call would go into finding out again what was found out before. */
-static bool recall(const cohi_coll_gear *gear, cohi_call *call)
-{
-    const cohi_call *last = &gear->last;
-    bool same = last->team && last->count == call->count && last->kind == call->kind
-                && last->dtype == call->dtype && last->reduce == call->reduce
-                && last->root == call->root && last->exclusive == call->exclusive && is_plain(call);
-    if (!same)
-        return false;
-    call->element = last->element;
-    call->source_bytes = last->source_bytes;
-    call->target_bytes = last->target_bytes;
-    call->bytes = last->bytes;
-    call->algorithm = last->algorithm;
-    call->forced = last->forced;
-    call->terms = last->terms;
-    call->print = last->print;
-    return true;
-}
-
-static coh_status find_out(cohi_coll_gear *gear, cohi_call *call)
+static coh_status find_out(cohi_call *call)
 {
     coh_status status = cohi_check(call);
     if (status == COH_OK)
         status = cohi_select(call);
-    if (status != COH_OK)
-        return status;
-    cohi_call_sign(call);
-    if (is_plain(call))
-        gear->last = *call;
-    return COH_OK;
+    if (status == COH_OK)
+        cohi_call_sign(call);
+    return status;
 }
 
 /*
  * Of buffers that are in no cache the lines come while the call is prepared: the first as soon as
- * it is made, the others of a short one once its size is known. Two ranks, 8 B each in no cache, ns
+ * it is made (cohi_fetch_buffers), the others of a short one once its size is known. Two ranks, 8 B each in no cache, ns
  * without (with): all_reduce 780 (700), all_gather 720 (630), all_to_all 710 (625); with 512 B
  * all_to_all 1020 (940). From 1 KiB on it takes longer: 4 KiB all_reduce 2110 (2330).
  */
-static inline void fetch_first(const cohi_call *call)
-{
-    __builtin_prefetch(call->source);
-    __builtin_prefetch(call->target, 1);
-}
-
 static inline void fetch_rest(const cohi_call *call)
 {
     enum { FETCHED_MOST = 512 };
@@ -91,13 +64,15 @@ static coh_status prepare(cohi_call *call)
 {
     cohi_coll_gear *gear;
     coh_status status = cohi_gear_of(call->team, call->name, &gear);
-    if (COHI_UNLIKELY(status != COH_OK))
-        return status;
-    status = COHI_LIKELY(recall(gear, call)) ? cohi_check_buffers(call) : find_out(gear, call);
-    if (COHI_UNLIKELY(status != COH_OK))
+    if (status == COH_OK)
+        status = find_out(call);
+    if (status != COH_OK)
         return status;
     fetch_rest(call);
-    return provide(call);
+    status = provide(call);
+    if (status == COH_OK && is_repeatable(call))
+        gear->last[call->kind] = *call;
+    return status;
 }
 
 static coh_status carry_out(cohi_call *call)
@@ -118,8 +93,13 @@ coh_status cohi_run_now(cohi_call *call)
 coh_status cohi_run(cohi_call *call)
 {
     const coh_team *team = call->team;
-    fetch_first(call);
     bool plain = team && team->open && cohi_world_plain(team->world);
     coh_status status = COHI_LIKELY(plain) ? COH_OK : cohi_team_gate(team, call->name);
     return status == COH_OK ? cohi_run_now(call) : status;
+}
+
+coh_status cohi_run_repeated(cohi_call *call)
+{
+    fetch_rest(call);
+    return cohi_team_leave(call->team, call->algorithm->run(call));
 }

@@ -10,6 +10,9 @@ coh_status cohi_run(cohi_call *call);
 /* The same of a team that has passed the gate: what the team's worker calls. */
 coh_status cohi_run_now(cohi_call *call);
 
+/* Carries out a call of the team's gear, which holds the turn and has been found good before. */
+coh_status cohi_run_repeated(cohi_call *call);
+
 /* Leaves it to the team's worker. The arrays of counts and offsets are copied. */
 coh_status cohi_start(const cohi_call *call, coh_request **request);
 

@@ -74,6 +74,12 @@ void cohi_control_ring(const coh_world *world, cohi_slot *slot)
     cohi_slot_ring(slot);
 }
 
+coh_status cohi_control_ring_watcher(cohi_slot *slot)
+{
+    cohi_slot_ring(slot);
+    return COH_OK;
+}
+
 coh_status cohi_control_fence(coh_world *world)
 {
     if (world->remote && world->engine->rma)

@@ -38,6 +38,19 @@ static inline void cohi_control_wake_watcher(cohi_slot *slot)
         cohi_slot_ring(slot);
 }
 
+/* Rings, and returns COH_OK: for calls that end with it. */
+coh_status cohi_control_ring_watcher(cohi_slot *slot);
+
+/* cohi_control_wake_watcher as the last thing that a call does, COH_OK being its result: such a
+ * call needs no frame of its own. */
+static inline coh_status cohi_control_end(cohi_slot *slot)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    if (COHI_UNLIKELY(atomic_load_explicit(&slot->watchers, memory_order_relaxed) > 0))
+        return cohi_control_ring_watcher(slot);
+    return COH_OK;
+}
+
 /* The engine's upcall for what came by channel. */
 void cohi_control_deliver(void *world, int from, const void *bytes, size_t count);
 

@@ -75,10 +75,10 @@ static coh_status send_frame(cohi_mailbox *box, int to, const struct frame_head 
         free(frame);
         return status;
     }
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     cohi_queue_append(&box->flying, &frame->link);
     box->flying_count++;
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     atomic_fetch_add(&box->work, 1);
     return COH_OK;
 }
@@ -111,12 +111,12 @@ static void reap(cohi_mailbox *box)
 
 static struct answer *take_answer(cohi_mailbox *box)
 {
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     reap(box);
     cohi_link *first = cohi_queue_first(&box->outbox);
     if (first)
         cohi_queue_remove(first);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return (struct answer *)first;
 }
 
@@ -176,11 +176,11 @@ static void end(cohi_mailbox *box, coh_request *request, coh_status status)
 
 static coh_status announce(cohi_mailbox *box, coh_request *send, int to)
 {
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     send->serial = ++box->serial;
     send->move = (cohi_move){.accepted = false};
     start_moving(box, send);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     struct frame_head head = {.kind = FRAME_OFFER,
                               .tag = send->tag,
                               .team = send->key,
@@ -189,9 +189,9 @@ static coh_status announce(cohi_mailbox *box, coh_request *send, int to)
     coh_status status = send_frame(box, to, &head, NULL, 0);
     if (status == COH_OK)
         return COH_OK;
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     end(box, send, status);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return status;
 }
 
@@ -200,9 +200,9 @@ static void send_whole(cohi_mailbox *box, coh_request *send, int to)
     struct frame_head head = {
         .kind = FRAME_MESSAGE, .tag = send->tag, .team = send->key, .bytes = send->bytes};
     coh_status status = send_frame(box, to, &head, send->data, send->bytes);
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     cohi_request_complete(send, status);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
 }
 
 bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to)
@@ -243,9 +243,9 @@ bool cohi_frame_step(cohi_mailbox *box, coh_request *request)
         .kind = FRAME_DATA, .bytes = bytes, .serial = move->partner, .other = move->gone};
     int to = atomic_load_explicit(&request->peer, memory_order_relaxed);
     request->users++;
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     coh_status status = send_frame(box, to, &head, request->data + head.other, bytes);
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     request->users--;
     move->gone += bytes;
     if (status != COH_OK || move->gone == request->bytes)
@@ -349,9 +349,9 @@ static bool dispatch(cohi_mailbox *box, int from, const unsigned char *bytes, si
     memcpy(&head, bytes, sizeof head);
     if (head.kind >= sizeof by_kind / sizeof *by_kind || !by_kind[head.kind])
         return false;
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     bool good = by_kind[head.kind](box, from, &head, bytes + sizeof head, count - sizeof head);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return good;
 }
 

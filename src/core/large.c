@@ -119,11 +119,11 @@ bool cohi_large_announce(cohi_mailbox *box, coh_request *send, int to)
     unsigned char data[COHI_CELL_BYTES];
     memcpy(data, &offer, sizeof data);
     send->move = (cohi_move){.ticket = ticket, .number = (uint32_t)number};
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     bool announced = cohi_lane_announce(&partner->out, send->key, send->tag, send->bytes, data);
     if (announced)
         start_moving(box, send);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     if (announced)
         return true;
     atomic_store_explicit(&ticket->state, COHI_TICKET_FREE, memory_order_relaxed);
@@ -229,9 +229,9 @@ static bool move_chunk(cohi_mailbox *box, coh_request *request, int peer)
     uint64_t at = chunk * ticket->chunk, left = request->bytes - at;
     size_t bytes = (size_t)(left < ticket->chunk ? left : ticket->chunk);
     request->users++;
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     int error = copy_chunk(box->world, request, peer, at, bytes);
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     request->users--;
     if (error == 0)
         atomic_fetch_add(&ticket->done, 1);

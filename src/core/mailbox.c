@@ -17,7 +17,6 @@ enum { PIECE_BYTES = 16 << 10, HEAD_ROOM = 64 };
 
 static void open_partner(cohi_partner *partner)
 {
-    pthread_mutex_init(&partner->out_lock, NULL);
     cohi_queue_init(&partner->pending);
     cohi_queue_init(&partner->arrivals);
     cohi_queue_init(&partner->posted);
@@ -41,7 +40,6 @@ static cohi_mailbox *allocate(coh_world *world)
     box->active = active;
     for (int rank = 0; rank < world->size; rank++)
         open_partner(&partners[rank]);
-    pthread_mutex_init(&box->lock, NULL);
     cohi_queue_init(&box->posted_any);
     cohi_queue_init(&box->moving);
     cohi_queue_init(&box->outbox);
@@ -90,9 +88,6 @@ void cohi_mailbox_close(coh_world *world)
     free_owned(box);
     cohi_match_close(box);
     cohi_frame_close(box);
-    for (int rank = 0; rank < world->size; rank++)
-        pthread_mutex_destroy(&box->partners[rank].out_lock);
-    pthread_mutex_destroy(&box->lock);
     free(box->partners);
     free(box->active);
     free(box);
@@ -201,10 +196,10 @@ bool cohi_mailbox_read(coh_world *world, int from, uint64_t team, uint32_t tag, 
     for (unsigned looks = 0, most = cohi_world_spins(world); looks <= most;) {
         if (atomic_load_explicit(&box->work, memory_order_relaxed) > 0)
             return false;
-        pthread_mutex_lock(&box->lock);
+        cohi_latch_take(&box->lock);
         bool first = is_first(box, &box->partners[from]);
         bool settled = first && take_head(in, team, tag, data, room, bytes, &taken);
-        pthread_mutex_unlock(&box->lock);
+        cohi_latch_give(&box->lock);
         if (!first || settled)
             return taken;
         for (; looks <= most && !cohi_lane_peek(in); looks++)
@@ -221,11 +216,11 @@ bool cohi_mailbox_write(coh_world *world, int to, uint64_t team, uint32_t tag, c
     cohi_partner *partner = &world->mailbox->partners[to];
     if (bytes > COHI_LANE_EAGER)
         return false;
-    pthread_mutex_lock(&partner->out_lock);
+    cohi_latch_take(&partner->out_lock);
     bool written = partner->out.lane
                    && atomic_load_explicit(&partner->pending_count, memory_order_relaxed) == 0
                    && cohi_lane_write(&partner->out, team, tag, data, bytes);
-    pthread_mutex_unlock(&partner->out_lock);
+    cohi_latch_give(&partner->out_lock);
     if (written)
         cohi_control_wake(world, world->peers[to].slot);
     return written;
@@ -233,9 +228,9 @@ bool cohi_mailbox_write(coh_world *world, int to, uint64_t team, uint32_t tag, c
 
 static void complete(cohi_mailbox *box, coh_request *request, coh_status status)
 {
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     cohi_request_complete(request, status);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
 }
 
 /* To oneself: into the receive, or kept here, whatever its length. */
@@ -243,12 +238,12 @@ static bool issue_to_self(cohi_mailbox *box, coh_request *send, int self)
 {
     cohi_envelope envelope = {
         .team = send->key, .tag = send->tag, .from = self, .bytes = send->bytes};
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     bool taken = cohi_match_deliver(box, &envelope, send->data, NULL, true);
     bool no_memory = !taken && box->partners[self].held < COHI_UNEXPECTED_BYTES;
     if (taken || no_memory)
         cohi_request_complete(send, taken ? COH_OK : COH_NO_MEMORY);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return taken || no_memory;
 }
 
@@ -287,7 +282,7 @@ void cohi_mailbox_issue(coh_request *request)
 {
     cohi_mailbox *box = request->world->mailbox;
     cohi_partner *partner = &box->partners[atomic_load(&request->peer)];
-    pthread_mutex_lock(&partner->out_lock);
+    cohi_latch_take(&partner->out_lock);
     bool first = atomic_load_explicit(&partner->pending_count, memory_order_relaxed) == 0;
     if (!first || !carry(box, request)) {
         request->stage = COHI_REQUEST_PENDING;
@@ -296,7 +291,7 @@ void cohi_mailbox_issue(coh_request *request)
         atomic_fetch_add(&box->pendings, 1);
         atomic_fetch_add(&box->work, 1);
     }
-    pthread_mutex_unlock(&partner->out_lock);
+    cohi_latch_give(&partner->out_lock);
 }
 
 /* In order; the first that finds no room holds up those behind it. */
@@ -323,10 +318,10 @@ static void retry(cohi_mailbox *box)
     for (int rank = 0; rank < box->world->size; rank++) {
         cohi_partner *partner = &box->partners[rank];
         if (atomic_load_explicit(&partner->pending_count, memory_order_relaxed) == 0
-            || pthread_mutex_trylock(&partner->out_lock) != 0)
+            || !cohi_latch_try(&partner->out_lock))
             continue;
         retry_to(box, partner);
-        pthread_mutex_unlock(&partner->out_lock);
+        cohi_latch_give(&partner->out_lock);
     }
 }
 
@@ -335,7 +330,7 @@ static void retry(cohi_mailbox *box)
 /* One step, of the first that can make one: who called wants to look at its own request again. */
 static bool move(cohi_mailbox *box)
 {
-    if (pthread_mutex_trylock(&box->lock) != 0)
+    if (!cohi_latch_try(&box->lock))
         return false;
     bool moved = false;
     cohi_link *next, *at = cohi_queue_first(&box->moving);
@@ -345,16 +340,16 @@ static bool move(cohi_mailbox *box)
         moved =
             request->move.ticket ? cohi_large_step(box, request) : cohi_frame_step(box, request);
     }
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return moved;
 }
 
 bool cohi_mailbox_progress(cohi_mailbox *box)
 {
     bool any = false;
-    if (has_come(box) && pthread_mutex_trylock(&box->lock) == 0) {
+    if (has_come(box) && cohi_latch_try(&box->lock)) {
         any = drain(box);
-        pthread_mutex_unlock(&box->lock);
+        cohi_latch_give(&box->lock);
     }
     if (COHI_LIKELY(atomic_load_explicit(&box->work, memory_order_relaxed) == 0))
         return any;
@@ -367,22 +362,22 @@ bool cohi_mailbox_progress(cohi_mailbox *box)
 
 static bool settled(cohi_mailbox *box)
 {
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     bool all = !cohi_queue_first(&box->outbox) && !cohi_queue_first(&box->flying);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return all;
 }
 
 static bool is_moving(cohi_mailbox *box)
 {
     bool any = false;
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     for (cohi_link *at = cohi_queue_first(&box->moving); at && !any;
          at = cohi_queue_next(&box->moving, at)) {
         const coh_request *request = (const coh_request *)at;
         any = request->move.ticket && cohi_large_is_accepted(request);
     }
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     return any;
 }
 

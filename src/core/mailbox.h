@@ -13,6 +13,7 @@
 #ifndef COHI_CORE_MAILBOX_H
 #define COHI_CORE_MAILBOX_H
 
+#include "base/latch.h"
 #include "core/lane.h"
 #include "core/queue.h"
 #include "core/world.h"
@@ -117,7 +118,7 @@ struct coh_request {
 
 typedef struct cohi_partner {
     /* Sending. */
-    pthread_mutex_t out_lock;
+    cohi_latch out_lock;
     cohi_lane_out out;
     cohi_queue pending;
     atomic_int pending_count;
@@ -137,7 +138,7 @@ typedef struct cohi_partner {
 
 struct cohi_mailbox {
     coh_world *world;
-    pthread_mutex_t lock;
+    cohi_latch lock;
     cohi_partner *partners; /* [size] */
     cohi_queue posted_any;
     cohi_queue moving;

@@ -74,9 +74,9 @@ static void copy_to(cohi_mailbox *box, coh_request *receive, const void *data, s
         return;
     }
     receive->users++;
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     memcpy(receive->data, data, bytes);
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     receive->users--;
 }
 

@@ -108,9 +108,9 @@ void cohi_message_start(coh_request *request)
         return;
     }
     cohi_mailbox_progress(box);
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     cohi_match_receive(box, request);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
 }
 
 static coh_status check_standing(coh_world *world, const char *call, int rank)
@@ -233,12 +233,12 @@ coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message 
     if (team->world->engine->lifecycle->progress)
         team->world->engine->lifecycle->progress(team->world->endpoint);
     cohi_mailbox_progress(box);
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     const cohi_arrival *found = cohi_match_find(box, &wanted);
     if (found)
         wanted.got = (coh_message){found->envelope.from, (int)found->envelope.tag,
                                    (size_t)found->envelope.bytes};
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     if (!found) /* polling for what cannot come is waiting too */
         status = cohi_message_standing(&wanted, call.name);
     if (status != COH_OK)
@@ -252,13 +252,13 @@ coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message 
 static void own(coh_request *request)
 {
     cohi_mailbox *box = request->world->mailbox;
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     request->next_owned = box->owned;
     request->owned_at = &box->owned;
     if (box->owned)
         box->owned->owned_at = &request->next_owned;
     box->owned = request;
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
 }
 
 void cohi_request_own_started(coh_request *request, coh_team *team, cohi_opcode op, char *sentence)

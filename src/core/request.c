@@ -89,20 +89,20 @@ static bool withdraw(coh_request *request)
     bool send = request->op == COHI_OP_SEND;
     cohi_partner *partner = send ? &box->partners[atomic_load(&request->peer)] : NULL;
     if (send)
-        pthread_mutex_lock(&partner->out_lock);
-    pthread_mutex_lock(&box->lock);
+        cohi_latch_take(&partner->out_lock);
+    cohi_latch_take(&box->lock);
     while (request->users > 0) {
-        pthread_mutex_unlock(&box->lock);
+        cohi_latch_give(&box->lock);
         sched_yield();
-        pthread_mutex_lock(&box->lock);
+        cohi_latch_take(&box->lock);
     }
     bool open = !is_done(request);
     bool shared = open && request->stage == COHI_REQUEST_MOVING && request->move.ticket;
     if (open)
         stop(box, partner, request);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     if (send)
-        pthread_mutex_unlock(&partner->out_lock);
+        cohi_latch_give(&partner->out_lock);
     if (shared)
         await_chunk(request);
     return open;
@@ -188,9 +188,9 @@ static void make_room(const struct waiting *waiting, const cohi_wait *wait)
     if (atomic_load_explicit(&box->offers, memory_order_relaxed) == 0
         || (send ? wait->looks <= cohi_world_spins(world) : !wait->asleep))
         return;
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     cohi_match_absorb(box);
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
 }
 
 /* A collective has published itself. The number tells who looks now and then that this rank is not
@@ -341,11 +341,11 @@ coh_status cohi_request_finish(coh_request *request, const char *call)
 static void release(coh_request *request)
 {
     cohi_mailbox *box = request->world->mailbox;
-    pthread_mutex_lock(&box->lock);
+    cohi_latch_take(&box->lock);
     *request->owned_at = request->next_owned;
     if (request->next_owned)
         request->next_owned->owned_at = request->owned_at;
-    pthread_mutex_unlock(&box->lock);
+    cohi_latch_give(&box->lock);
     free(request);
 }
 

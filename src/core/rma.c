@@ -221,14 +221,56 @@ static inline __attribute__((always_inline)) coh_status get(coh_world *world, un
     return COH_OK;
 }
 
-coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+static __attribute__((noinline)) coh_status put_any(coh_world *world, void *target,
+                                                    const void *source, size_t bytes, int rank)
 {
     return put(world, COHI_CONTEXT_DEFAULT, "coh_put", target, source, bytes, rank, true);
 }
 
-coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+static __attribute__((noinline)) coh_status get_any(coh_world *world, void *target,
+                                                    const void *source, size_t bytes, int rank)
 {
     return get(world, COHI_CONTEXT_DEFAULT, "coh_get", target, source, bytes, rank, true);
+}
+
+/*
+ * Words of 8 and 4 bytes, which programs put and get one at a time, are moved in the public function
+ * itself, which then saves no registers.
+ */
+static inline __attribute__((always_inline)) char *
+find_word(const coh_world *world, const void *pointer, size_t bytes, int rank)
+{
+    return cohi_rma_word(world, pointer, bytes, rank, COHI_WORLD_ENGINE_ATOMICS);
+}
+
+coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *word;
+    if (bytes == 8 && source && (word = find_word(world, target, 8, rank))) {
+        cohi_host_copy64(word, source);
+        return cohi_control_end(world->peers[rank].slot);
+    }
+    if (bytes == 4 && source && (word = find_word(world, target, 4, rank))) {
+        cohi_host_copy32(word, source);
+        return cohi_control_end(world->peers[rank].slot);
+    }
+    return put_any(world, target, source, bytes, rank);
+}
+
+coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *word;
+    if (bytes == 8 && target && (word = find_word(world, source, 8, rank))
+        && cohi_host_aligned(target, 8)) {
+        cohi_host_copy64(target, word);
+        return COH_OK;
+    }
+    if (bytes == 4 && target && (word = find_word(world, source, 4, rank))
+        && cohi_host_aligned(target, 4)) {
+        cohi_host_copy32(target, word);
+        return COH_OK;
+    }
+    return get_any(world, target, source, bytes, rank);
 }
 
 coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)

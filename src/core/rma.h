@@ -63,10 +63,31 @@ static inline uint64_t cohi_rma_offset_of(coh_world *world, const void *pointer,
 }
 
 /*
+ * The aligned word of `bytes` (a power of two) at `pointer`, in this rank's heap, of the mapped
+ * peer `rank`, when nothing about the call is special; else NULL. The heap begins and ends at a
+ * page, so an aligned word that begins in it ends in it. Registered memory is for the long way:
+ * beside one store, looking through it would cost saved registers. `bits` are those of the world's
+ * state that do not matter.
+ */
+static inline __attribute__((always_inline)) char *
+cohi_rma_word(const coh_world *world, const void *pointer, size_t bytes, int rank, unsigned bits)
+{
+    if (!cohi_world_plain_but(world, bits) || (unsigned)rank >= (unsigned)world->size)
+        return NULL;
+    uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)world->heap_base);
+    if (offset >= atomic_load_explicit(&((coh_world *)world)->heap_limit, memory_order_relaxed)
+        || (offset & (bytes - 1)) != 0)
+        return NULL;
+    char *peer = world->peers[rank].heap;
+    return peer ? peer + offset : NULL;
+}
+
+/*
  * The address in this process of `bytes` at the symmetric `pointer` of `rank`, when nothing about
  * the call is special; else NULL, and the long way finds out what is.
  */
-static inline char *cohi_rma_direct(coh_world *world, const void *pointer, size_t bytes, int rank)
+static inline __attribute__((always_inline)) char *
+cohi_rma_direct(coh_world *world, const void *pointer, size_t bytes, int rank)
 {
     if (!cohi_world_plain(world) || (unsigned)rank >= (unsigned)world->size)
         return NULL;

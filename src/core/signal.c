@@ -111,10 +111,10 @@ static coh_status locate_and_signal(coh_world *world, struct signalled *put, con
     return status == COH_OK ? signal_long(world, put) : status;
 }
 
-static inline coh_status put_signal(coh_world *world, unsigned context, const char *call,
-                                    void *target, const void *source, size_t bytes,
-                                    uint64_t *signal, uint64_t value, coh_signal_op op, int rank,
-                                    bool blocking)
+static __attribute__((noinline)) coh_status
+put_signal_any(coh_world *world, unsigned context, const char *call, void *target,
+               const void *source, size_t bytes, uint64_t *signal, uint64_t value, coh_signal_op op,
+               int rank, bool blocking)
 {
     char *word = cohi_rma_direct(world, signal, sizeof *signal, rank);
     char *there = bytes > 0 ? cohi_rma_direct(world, target, bytes, rank) : word;
@@ -137,6 +137,25 @@ static inline coh_status put_signal(coh_world *world, unsigned context, const ch
                             .value = value,
                             .op = op};
     return locate_and_signal(world, &put, target);
+}
+
+/* The short way for a signal in the heap, which is checked first: of the data only the range is
+ * left. */
+static inline coh_status put_signal(coh_world *world, unsigned context, const char *call,
+                                    void *target, const void *source, size_t bytes,
+                                    uint64_t *signal, uint64_t value, coh_signal_op op, int rank,
+                                    bool blocking)
+{
+    char *word = cohi_rma_word(world, signal, sizeof *signal, rank, 0);
+    uint64_t offset = word && bytes > 0 ? cohi_rma_offset_of(world, target, bytes) : 0;
+    if (COHI_UNLIKELY(!word || offset == COHI_NO_WINDOW || (!source && bytes > 0)
+                      || (unsigned)op > COH_SIGNAL_ADD))
+        return put_signal_any(world, context, call, target, source, bytes, signal, value, op, rank,
+                              blocking);
+    if (bytes > 0)
+        cohi_host_copy(world->peers[rank].heap + offset, source, bytes);
+    raise_here((uint64_t *)(void *)word, value, op);
+    return cohi_control_end(world->peers[rank].slot);
 }
 
 /* ---- the public forms ---- */

@@ -12,18 +12,17 @@ struct strided {
 
 /* Bytes from the start of the first block to the end of the last. False where blocks would overlap,
  * or the sum overflows. */
-static bool span_of(const struct strided *all, size_t stride, size_t *span)
+static inline bool span_of(size_t count, size_t block, size_t stride, size_t *span)
 {
-    return (all->count == 1 || stride >= all->block.bytes)
-           && !__builtin_mul_overflow(all->count - 1, stride, span)
-           && !__builtin_add_overflow(*span, all->block.bytes, span);
+    return (count == 1 || stride >= block) && !__builtin_mul_overflow(count - 1, stride, span)
+           && !__builtin_add_overflow(*span, block, span);
 }
 
 static coh_status check_span(const coh_world *world, const struct strided *all, const char *which,
                              size_t stride, size_t *span)
 {
     const char *call = all->block.call;
-    if (span_of(all, stride, span))
+    if (span_of(all->count, all->block.bytes, stride, span))
         return COH_OK;
     if (stride < all->block.bytes)
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
@@ -73,8 +72,8 @@ static bool aligned(const void *at, size_t stride, size_t bytes)
     }
 WORDS(DEFINE_COPY)
 
-static void copy_blocks(char *to, size_t to_stride, const char *from, size_t from_stride,
-                        size_t bytes, size_t count)
+static inline void copy_blocks(char *to, size_t to_stride, const char *from, size_t from_stride,
+                               size_t bytes, size_t count)
 {
 #define COPY_IF_WORDS(bits)                                                                        \
     if (bytes == bits / 8 && aligned(to, to_stride, bytes) && aligned(from, from_stride, bytes)) { \
@@ -84,18 +83,6 @@ static void copy_blocks(char *to, size_t to_stride, const char *from, size_t fro
     WORDS(COPY_IF_WORDS)
     for (size_t i = 0; i < count; i++)
         cohi_host_copy(to + i * to_stride, from + i * from_stride, bytes);
-}
-
-/* Between mapped ranks; `there` is the symmetric side of the other. */
-static void copy_all(const struct strided *all, char *there)
-{
-    const cohi_transfer *block = &all->block;
-    if (block->op == COHI_OP_PUT)
-        copy_blocks(there, all->there_stride, block->source, all->here_stride, block->bytes,
-                    all->count);
-    else
-        copy_blocks(block->target, all->here_stride, there, all->there_stride, block->bytes,
-                    all->count);
 }
 
 static coh_status move(coh_world *world, const struct strided *all)
@@ -126,22 +113,24 @@ static coh_status transfer_long(coh_world *world, struct strided *all, const voi
     return status == COH_OK ? move(world, all) : status;
 }
 
-static inline coh_status transfer(coh_world *world, struct strided *all, const void *there,
-                                  const void *here, const char *there_name, const char *here_name)
+/* Where the blocks are in this process when nothing about the call is special; else NULL, and the
+ * long way finds out what is. */
+static inline __attribute__((always_inline)) char *find_blocks(coh_world *world, const void *there,
+                                                               size_t there_stride,
+                                                               const void *here, size_t here_stride,
+                                                               size_t block, size_t count, int rank)
 {
     size_t span, here_span;
-    bool plain = here && all->count > 0 && all->block.bytes > 0
-                 && span_of(all, all->there_stride, &span)
-                 && span_of(all, all->here_stride, &here_span);
-    char *direct = plain ? cohi_rma_direct(world, there, span, all->block.rank) : NULL;
-    if (!direct)
-        return transfer_long(world, all, there, here, there_name, here_name);
-    copy_all(all, direct);
-    return COH_OK;
+    if (!here || block == 0 || count == 0 || !span_of(count, block, there_stride, &span)
+        || !span_of(count, block, here_stride, &here_span))
+        return NULL;
+    return cohi_rma_direct(world, there, span, rank);
 }
 
-coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride, const void *source,
-                           size_t source_stride, size_t block, size_t count, int rank)
+static __attribute__((noinline)) coh_status put_long(coh_world *world, void *target,
+                                                     size_t target_stride, const void *source,
+                                                     size_t source_stride, size_t block,
+                                                     size_t count, int rank)
 {
     struct strided all = {.block = {.call = "coh_put_strided",
                                     .op = COHI_OP_PUT,
@@ -152,11 +141,13 @@ coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride,
                           .there_stride = target_stride,
                           .here_stride = source_stride,
                           .count = count};
-    return transfer(world, &all, target, source, "target", "source");
+    return transfer_long(world, &all, target, source, "target", "source");
 }
 
-coh_status coh_get_strided(coh_world *world, void *target, size_t target_stride, const void *source,
-                           size_t source_stride, size_t block, size_t count, int rank)
+static __attribute__((noinline)) coh_status get_long(coh_world *world, void *target,
+                                                     size_t target_stride, const void *source,
+                                                     size_t source_stride, size_t block,
+                                                     size_t count, int rank)
 {
     struct strided all = {.block = {.call = "coh_get_strided",
                                     .op = COHI_OP_GET,
@@ -167,5 +158,27 @@ coh_status coh_get_strided(coh_world *world, void *target, size_t target_stride,
                           .there_stride = source_stride,
                           .here_stride = target_stride,
                           .count = count};
-    return transfer(world, &all, source, target, "source", "target");
+    return transfer_long(world, &all, source, target, "source", "target");
+}
+
+coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride, const void *source,
+                           size_t source_stride, size_t block, size_t count, int rank)
+{
+    char *there =
+        find_blocks(world, target, target_stride, source, source_stride, block, count, rank);
+    if (COHI_UNLIKELY(!there))
+        return put_long(world, target, target_stride, source, source_stride, block, count, rank);
+    copy_blocks(there, target_stride, source, source_stride, block, count);
+    return COH_OK;
+}
+
+coh_status coh_get_strided(coh_world *world, void *target, size_t target_stride, const void *source,
+                           size_t source_stride, size_t block, size_t count, int rank)
+{
+    const char *there =
+        find_blocks(world, source, source_stride, target, target_stride, block, count, rank);
+    if (COHI_UNLIKELY(!there))
+        return get_long(world, target, target_stride, source, source_stride, block, count, rank);
+    copy_blocks(target, target_stride, there, source_stride, block, count);
+    return COH_OK;
 }

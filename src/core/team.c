@@ -149,8 +149,8 @@ static void describe_call(const coh_team *team, int rank, uint32_t epoch, unsign
     uint64_t mark = meet ? atomic_load(&cohi_meet_post(meet, epoch)->mark) : 0;
     uint32_t differs = (cohi_mark_epoch(mark) ^ epoch) & ((1u << EPOCH_BITS) - 1);
     if (meet && !differs && cohi_mark_print(mark) & COHI_PRINT_DATA)
-        cohi_terms_describe(cohi_meet_post(meet, epoch)->terms.op,
-                            cohi_meet_post(meet, epoch)->terms.argument, text, room);
+        cohi_terms_describe(cohi_meet_terms(meet, epoch)->op,
+                            cohi_meet_terms(meet, epoch)->argument, text, room);
     else
         snprintf(text, room, "%s", cohi_opcode_name(op));
 }
@@ -221,7 +221,7 @@ cohi_opcode cohi_team_op(const coh_team *team, int index, uint64_t mark)
     cohi_meet *meet = team->meets[index];
     if (!(print & COHI_PRINT_DATA) || !meet)
         return (cohi_opcode)print;
-    return (cohi_opcode)cohi_meet_post(meet, cohi_mark_epoch(mark))->terms.op;
+    return (cohi_opcode)cohi_meet_terms(meet, cohi_mark_epoch(mark))->op;
 }
 
 coh_status cohi_team_break(coh_team *team, const char *call, cohi_opcode ours, int index,
@@ -293,15 +293,17 @@ static coh_status await_entry(coh_team *team, const char *call, cohi_opcode op, 
  * call of one of them was refused. */
 static bool agrees(const coh_team *team, int index, uint32_t epoch)
 {
-    cohi_post *mine = cohi_meet_post(team->mine, epoch);
-    uint64_t ours = atomic_load_explicit(&mine->mark, memory_order_relaxed);
+    uint64_t ours =
+        atomic_load_explicit(&cohi_meet_post(team->mine, epoch)->mark, memory_order_relaxed);
     uint64_t theirs = atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
                                            memory_order_relaxed);
     bool refused = cohi_mark_print(ours) == COHI_PRINT_REFUSED
                    || cohi_mark_print(theirs) == COHI_PRINT_REFUSED;
     bool gone = cohi_mark_epoch(theirs) != epoch; /* it is far ahead, and has compared itself */
     return gone || theirs == ours
-           || (refused && cohi_team_op(team, index, theirs) == (cohi_opcode)mine->terms.op);
+           || (refused
+               && cohi_team_op(team, index, theirs)
+                      == (cohi_opcode)cohi_meet_terms(team->mine, epoch)->op);
 }
 
 static coh_status compare_with(coh_team *team, const char *call, int index)
@@ -328,6 +330,28 @@ coh_status cohi_team_compare_past(coh_team *team, const char *call)
     if (status == COH_OK)
         team->settled = team->epoch;
     return status;
+}
+
+static bool made_alike(const coh_team *team, int index, uint32_t last)
+{
+    bool alike = true;
+    for (uint32_t epoch = team->settled + 1; epoch != last + 1; epoch++)
+        alike &=
+            atomic_load_explicit(&cohi_meet_post(team->meets[index], epoch)->mark,
+                                 memory_order_acquire)
+            == atomic_load_explicit(&cohi_meet_post(team->mine, epoch)->mark, memory_order_relaxed);
+    return alike;
+}
+
+/* Every second time, so that the lines of two calls come at once. */
+void cohi_team_look_back(coh_team *team)
+{
+    uint32_t last = team->epoch - 1;
+    bool alike = last - team->settled >= COHI_POSTS - 2;
+    for (int i = 0; i < team->size && alike; i++)
+        alike = made_alike(team, i, last);
+    if (alike)
+        team->settled = last;
 }
 
 /* Compares with each as it comes: who is in another call may be what keeps the next from coming. */
@@ -423,29 +447,48 @@ static coh_status await_turn(coh_team *team, const char *call, cohi_opcode op)
     return status;
 }
 
-coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op)
+/* The turn is held. */
+static __attribute__((noinline)) coh_status enter_checked(coh_team *team, const char *call,
+                                                          cohi_opcode op)
 {
-    coh_world *world = team->world;
-    if (COHI_UNLIKELY(!is_drained(team)) && !cohi_team_worker) {
-        coh_status status = cohi_team_drain(team, call, op);
-        if (status != COH_OK)
-            return status;
-    }
-    if (COHI_UNLIKELY(!take_turn(team))) {
-        coh_status status = cohi_team_worker ? await_turn(team, call, op) : refuse_busy(team, call);
-        if (status != COH_OK)
-            return status;
-    }
-    team->now = team->epoch + 1;
-    publish(team, op);
-    if (COHI_LIKELY(cohi_world_plain(world) && is_settled(team, op)))
-        return COH_OK;
-    coh_status status = cohi_fault_strike(world->fault, op);
+    coh_status status = cohi_fault_strike(team->world->fault, op);
     if (status == COH_OK)
         status = cohi_team_standing(team, call);
     if (status == COH_OK && !is_settled(team, op))
         status = settle(team, call, op);
     return status == COH_OK ? status : cohi_team_leave(team, status);
+}
+
+static inline coh_status begin_call(coh_team *team, const char *call, cohi_opcode op)
+{
+    team->now = team->epoch + 1;
+    publish(team, op);
+    if (COHI_LIKELY(cohi_world_plain(team->world) && is_settled(team, op)))
+        return COH_OK;
+    return enter_checked(team, call, op);
+}
+
+/* Started calls come first, and another thread may be in one. */
+static __attribute__((noinline)) coh_status enter_in_turn(coh_team *team, const char *call,
+                                                          cohi_opcode op)
+{
+    coh_status status =
+        is_drained(team) || cohi_team_worker ? COH_OK : cohi_team_drain(team, call, op);
+    if (status != COH_OK)
+        return status;
+    if (!take_turn(team)) {
+        status = cohi_team_worker ? await_turn(team, call, op) : refuse_busy(team, call);
+        if (status != COH_OK)
+            return status;
+    }
+    return begin_call(team, call, op);
+}
+
+coh_status cohi_team_enter(coh_team *team, const char *call, cohi_opcode op)
+{
+    if (COHI_UNLIKELY(!is_drained(team) || !take_turn(team)))
+        return enter_in_turn(team, call, op);
+    return begin_call(team, call, op);
 }
 
 coh_status cohi_team_assemble(coh_team *team, const char *call, cohi_opcode op)

@@ -137,6 +137,11 @@ coh_status cohi_team_compare(coh_team *team, const char *call, cohi_opcode op);
  * last one, which is then settled. */
 coh_status cohi_team_compare_past(coh_team *team, const char *call);
 
+/* For a member that leaves its call without having waited: settles the calls before it when all
+ * others can be seen to have made them. It waits for nobody; what it does not see is settled when
+ * that can no longer be put off. */
+void cohi_team_look_back(coh_team *team);
+
 /* The error that stands against the team, if one does: a lost or stalled member, a mismatch. */
 coh_status cohi_team_standing(coh_team *team, const char *call);
 

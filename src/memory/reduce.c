@@ -8,7 +8,7 @@ bool cohi_reduce_has(coh_dtype dtype, coh_reduce_op op)
            && cohi_kernels_now()->reduce[dtype][op];
 }
 
-static void run(cohi_kernel *kernel, const cohi_reduction *how, cohi_kernel_job job)
+static inline void run(cohi_kernel *kernel, const cohi_reduction *how, cohi_kernel_job job)
 {
     bool counts_bytes = how->op == COH_AND || how->op == COH_OR || how->op == COH_XOR;
     job.ranks = how->ranks;
@@ -18,8 +18,10 @@ static void run(cohi_kernel *kernel, const cohi_reduction *how, cohi_kernel_job 
     kernel(&job);
 }
 
-void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
-                      int target_count, const void *const *sources, int source_count, size_t count)
+/* Into both: of a short reduction, handing the arguments on would be much of the time. */
+static inline void reduce_with(const cohi_kernels *kernels, const cohi_reduction *how,
+                               void *const *targets, int target_count, const void *const *sources,
+                               int source_count, size_t count)
 {
     run(kernels->reduce[how->dtype][how->op], how,
         (cohi_kernel_job){.targets = targets,
@@ -29,10 +31,16 @@ void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, vo
                           .count = count});
 }
 
+void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
+                      int target_count, const void *const *sources, int source_count, size_t count)
+{
+    reduce_with(kernels, how, targets, target_count, sources, source_count, count);
+}
+
 void cohi_reduce(const cohi_reduction *how, void *const *targets, int target_count,
                  const void *const *sources, int source_count, size_t count)
 {
-    cohi_reduce_with(cohi_kernels_now(), how, targets, target_count, sources, source_count, count);
+    reduce_with(cohi_kernels_now(), how, targets, target_count, sources, source_count, count);
 }
 
 void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,

@@ -130,6 +130,36 @@ static void nothing_needs_no_memory(test_rank *self)
     CHECK_OK(coh_scan_exclusive(team, COH_F32, COH_SUM, NULL, NULL, 0));
 }
 
+/* Of a call that is made again all is checked that can have changed. */
+static void repeated_with_other_arguments(test_rank *self)
+{
+    enum { COUNT = 8, TURNS = 6 };
+    coh_team *team = coh_team_world(self->world);
+    int32_t source[2][COUNT], target[2][COUNT], sum = self->size * (self->size + 1) / 2;
+    for (int i = 0; i < 2 * COUNT; i++)
+        source[i / COUNT][i % COUNT] = self->rank + 1;
+    for (int turn = 0; turn < TURNS && !test_failed(); turn++) {
+        int32_t *from = source[turn % 2], *to = target[turn / 2 % 2];
+        to[COUNT - 1] = 0;
+        CHECK_OK(coh_all_reduce(team, COH_I32, COH_SUM, from, to, COUNT));
+        CHECK_EQ(to[COUNT - 1], sum);
+        CHECK_REFUSED(coh_all_reduce(team, COH_I32, COH_SUM, from, from + 1, COUNT),
+                      COH_INVALID_ARGUMENT, "overlap");
+        CHECK_REFUSED(coh_all_reduce(team, COH_I32, COH_SUM, from, NULL, COUNT),
+                      COH_INVALID_ARGUMENT, "target|NULL");
+        CHECK_REFUSED(coh_all_reduce(team, COH_I32, COH_SUM, NULL, to, COUNT), COH_INVALID_ARGUMENT,
+                      "source|NULL");
+        CHECK_REFUSED(coh_all_reduce(team, (coh_dtype)(COH_I32 + 4096), COH_SUM, from, to, COUNT),
+                      COH_INVALID_ARGUMENT, "type");
+        CHECK_REFUSED(coh_all_reduce(team, COH_I32, (coh_reduce_op)4096, from, to, COUNT),
+                      COH_INVALID_ARGUMENT, "reduction");
+        CHECK_OK(coh_all_reduce(team, COH_I32, COH_SUM, from, to, COUNT));
+        CHECK_EQ(to[COUNT - 1], sum);
+    }
+    CHECK_OK(coh_all_reduce(team, COH_I32, COH_SUM, source[0], source[0], COUNT));
+    CHECK_EQ(source[0][0], sum);
+}
+
 #define REFUSED(constant, kind, reduces, rooted, in_place) \
     {.name = "refused_by_all_" #kind,                      \
      .rows = "S23 S34 S36",                                \
@@ -142,5 +172,6 @@ const test_case conform_coll_arguments[] = {
     CASE(missing_arrays, "F17", ON_ALL, SIZE(1) | SIZE(3)),
     CASE(no_request, "F17", ON_ALL, SIZE(1) | SIZE(3)),
     CASE(nothing_needs_no_memory, "S37", ON_ALL, ANY_SIZE),
+    CASE(repeated_with_other_arguments, "S23 S34", ON_ALL, ANY_SIZE),
 };
 CONFORM_COUNT(coll_arguments);

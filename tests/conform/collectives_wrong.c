@@ -136,9 +136,28 @@ static void strides_differ(test_rank *self)
                   COH_MISMATCH, "strides 2 and 1|strides 1 and 2");
 }
 
+/*
+ * A call that is made again and again is compared by what it was when it was first made. Here one
+ * member changes the count after more calls than there are places to post them; the sentence has
+ * both members' arguments.
+ */
+static void differs_after_many_alike(test_rank *self)
+{
+    enum { ALIKE = 11, COUNT = 3 };
+    coh_team *team;
+    int32_t source[COUNT + 1] = {1, 2, 3, 4}, target[COUNT + 1];
+    bool odd = self->rank == self->size - 1;
+    if (!CHECK_OK(coh_team_split_strided(coh_team_world(self->world), 0, 1, self->size, &team)))
+        return;
+    for (int i = 0; i < ALIKE; i++)
+        CHECK_OK(coh_all_reduce(team, COH_I32, COH_SUM, source, target, COUNT));
+    CHECK_REFUSED(coh_all_reduce(team, COH_I32, COH_SUM, source, target, odd ? COUNT + 1 : COUNT),
+                  COH_MISMATCH, "sum of 3 i32|sum of 4 i32");
+}
+
 /* ---- one that cannot back its staging area ---- */
 
-enum { BLOCK = 5 }; /* of u64: one fits a post, two do not */
+enum { BLOCK = 100 }; /* of u64: one fits a post, two do not */
 
 /* The root gives the blocks of all members at once. */
 static void scatter_without_memory(test_rank *self)
@@ -172,6 +191,7 @@ static void staged_without_memory(test_rank *self)
 const test_case conform_coll_wrong[] = {
     CALL_KINDS(WRONG) CASE(refused_then_right, "S42", ON_ALL, FROM_TWO),
     CASE(strides_differ, "S42", ON_ALL, FROM_TWO),
+    CASE(differs_after_many_alike, "S42", ON_ALL, FROM_TWO),
     CASE(scatter_without_memory, "S42", ON_MAPPED, FROM_TWO,
          .environment = "COHORT_FAULT=fail@commit,rank=0"),
     CASE(staged_without_memory, "S42", ON_MAPPED, FROM_TWO,
