@@ -188,7 +188,7 @@ static void clear_environment(void)
         "COHORT_ENGINE",       "COHORT_HEAP",           "COHORT_HUGE_PAGES",    "COHORT_CHECK",
         "COHORT_LOG",          "COHORT_WARN",           "COHORT_STALL",         "COHORT_TIMEOUT",
         "COHORT_INIT_TIMEOUT", "COHORT_SPIN",           "COHORT_SIM",           "COHORT_FAULT",
-        "COHORT_KERNELS",      "COHORT_PROFILE",         "COHORT_DETERMINISTIC", "COHORT_ALL_REDUCE",
+        "COHORT_KERNELS",      "COHORT_PROFILE",        "COHORT_DETERMINISTIC", "COHORT_ALL_REDUCE",
         "COHORT_REDUCE",       "COHORT_REDUCE_SCATTER", "COHORT_ALL_GATHER",    "COHORT_GATHER",
         "COHORT_SCATTER",      "COHORT_BROADCAST",      "COHORT_ALL_TO_ALL",    "COHORT_SCAN",
         "COHORT_RANK",         "COHORT_SIZE",           "COHORT_JOB_FD",
