@@ -534,9 +534,11 @@ static coh_status receive_card_from_root(const cohi_group *group, cohi_card *car
     return error ? fail_link(error, 0) : take_card(&message, fds, count, 0, card);
 }
 
-/* Waits a moment for cards of those that are absent, and takes those that have come. */
+/* Waits a moment for cards of those that are absent, and takes those that have come. all[] may be
+ * NULL where they say nothing. */
 static coh_status collect_some(cohi_group *group, cohi_card *all, int *ready)
 {
+    cohi_card nothing;
     coh_status status = COH_OK;
     for (int rank = 0; rank < group->size; rank++)
         group->set[rank] =
@@ -546,7 +548,7 @@ static coh_status collect_some(cohi_group *group, cohi_card *all, int *ready)
     for (int rank = 1; rank < group->size && status == COH_OK; rank++) {
         if (group->set[rank].revents == 0)
             continue;
-        status = receive_card_of(group, rank, &all[rank]);
+        status = receive_card_of(group, rank, all ? &all[rank] : &nothing);
         if (status != COH_OK)
             break;
         group->absent[rank] = 0;
@@ -656,4 +658,38 @@ coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_sta
     if (status != COH_OK)
         broadcast_failure(group, status);
     return status;
+}
+
+static coh_status meet_as_root(cohi_group *group)
+{
+    cohi_link_message go = cohi_link_make(COHI_LINK_GO, 0, group->size);
+    coh_status status = collect_cards(group, NULL);
+    for (int rank = 1; rank < group->size && status == COH_OK; rank++) {
+        int error = cohi_link_send(group->links[rank], &go, NULL, 0, patient_until(group));
+        if (error)
+            status = fail_link(error, rank);
+    }
+    if (status != COH_OK)
+        broadcast_failure(group, status);
+    return status;
+}
+
+coh_status cohi_group_meet(cohi_group *group, coh_status ready)
+{
+    cohi_card nothing = {.rank = group->rank, .size = group->size, .fds = {-1, -1}};
+    cohi_link_message message;
+    int count = 0;
+    if (ready != COH_OK)
+        return report_failure(group, ready);
+    if (group->rank == 0)
+        return meet_as_root(group);
+    int error = cohi_link_send_card(group->links[0], &nothing, patient_until(group));
+    if (error)
+        return explain_break(group, error);
+    error = hear_root(group, &message, NULL, 0, &count);
+    if (error)
+        return fail_link(error, 0);
+    if (message.kind == COHI_LINK_FAILED)
+        return cohi_fail((coh_status)message.status, "%s", message.text);
+    return message.kind == COHI_LINK_GO ? COH_OK : fail_link(EPROTO, 0);
 }

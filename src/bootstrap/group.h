@@ -78,6 +78,10 @@ cohi_board *cohi_group_board(cohi_group *group);
 coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
                                cohi_card *all);
 
+/* Returns when all ranks have called it, as an exchange of nothing: nobody goes on before all are
+ * ready. Two messages a rank, where an exchange takes one for each pair. */
+coh_status cohi_group_meet(cohi_group *group, coh_status ready);
+
 /* Closes the links and the board. Not collective. */
 void cohi_group_leave(cohi_group *group);
 

@@ -15,6 +15,7 @@ typedef enum cohi_link_kind {
     COHI_LINK_CARD = 3,    /* to the root, and from it once for each rank */
     COHI_LINK_FAILED = 4,  /* either way: it is over, and why */
     COHI_LINK_WAIT = 5,    /* from the root: it still waits; `text`, if any, says for whom */
+    COHI_LINK_GO = 6,      /* from the root: all have met */
 } cohi_link_kind;
 
 typedef struct cohi_link_message {

@@ -395,8 +395,8 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
 
 /* ---- processes ---- */
 
-/* The steps for one rank of a group. Each ends with an exchange of cards, in which all learn
- * whether one of them could not go on. */
+/* The steps for one rank of a group. Each ends with an exchange of cards, and the last with a
+ * meeting, in which all learn whether one of them could not go on. */
 static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
                            uint64_t deadline_ns, cohi_card *cards)
 {
@@ -417,9 +417,7 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
     status = cohi_init_attach(world, config, cards);
     if (status == COH_OK)
         status = cohi_watch_add(world);
-    for (int i = 0; i < COHI_CARD_FDS; i++)
-        card.fds[i] = -1;
-    return cohi_group_exchange(world->group, &card, status, cards);
+    return cohi_group_meet(world->group, status);
 }
 
 static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_board *board,
