@@ -107,6 +107,33 @@ static bool heap_size(uint64_t *heap)
     return true;
 }
 
+/* Bytes that the host could give now; UINT64_MAX where it does not tell. */
+static uint64_t available_memory(void)
+{
+    char line[128];
+    unsigned long long kib = UINT64_MAX / 1024;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib * 1024;
+}
+
+/* The size is a bound, for which no memory is set aside: programs that ask for more than there is
+ * and use little of it are right. */
+static void warn_of_size(void)
+{
+    const char *asked = variable("SYMMETRIC_SIZE");
+    uint64_t bytes = 0, share = available_memory() / (uint64_t)shmemi.npes;
+    if (asked && parse_size(asked, &bytes) && bytes > share)
+        fprintf(stderr,
+                "shmem: warning: SHMEM_SYMMETRIC_SIZE is %s, but this host has memory for %llu "
+                "MiB for each of %d PEs; allocations beyond that return NULL\n",
+                asked, (unsigned long long)(share >> 20), shmemi.npes);
+}
+
 static void print_info(void)
 {
     if (variable("VERSION"))
@@ -207,8 +234,10 @@ static bool join(void)
     if (!shmemi_open_globals() && shmemi.pe == 0)
         fprintf(stderr, "shmem: the program's variables are not symmetric: %s\n",
                 shmemi_translate(coh_last_error(), reason, sizeof reason));
-    if (shmemi.pe == 0)
+    if (shmemi.pe == 0) {
+        warn_of_size();
         print_info();
+    }
     static bool registered;
     if (!registered)
         registered = on_exit(note_exit, NULL) == 0;

@@ -78,6 +78,9 @@ SHMEM_SYMMETRIC_SIZE=lots "$bin/oshrun" -n 2 "$folder/hello" 2>"$folder/err" && 
 grep -q SHMEM_SYMMETRIC_SIZE "$folder/err" || fail 'the variable is not named'
 SHMEM_SYMMETRIC_SIZE=3.5M "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size with a fraction'
 
+SHMEM_SYMMETRIC_SIZE=40T "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size beyond the host'
+[ "$(grep -c 'SHMEM_SYMMETRIC_SIZE is 40T' "$folder/err")" = 1 ] || fail 'one line for a size beyond the host'
+
 # A slow PE is told of once for each length of time, not once by each PE that waits: there are eight here,
 # and the time would have to double seven times for as many lines.
 cat >"$folder/slow.c" <<'EOF'
