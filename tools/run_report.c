@@ -145,7 +145,8 @@ static int report_failure(cohi_run *run)
 static int report_global_exit(cohi_run *run)
 {
     if (run->why_value != 0) {
-        cohi_run_say(run, "a rank ended the job by coh_global_exit with status %d", run->why_value);
+        cohi_run_say(run, "the program asked for the end of the job, with status %d",
+                     run->why_value);
         say_table(run);
     }
     return run->why_value;

@@ -54,6 +54,11 @@ _Noreturn void shmemi_fail(const char *routine, const char *format, ...)
 /* The same with a reason of our own, in place of Cohort's last sentence. */
 _Noreturn void shmemi_refuse(const char *routine, const char *reason);
 
+/* A sentence of Cohort's about PEs, not ranks, without the call that it names at its start. Returns
+ * `room`; what does not fit is cut off. (messages.c) */
+enum { SHMEMI_SENTENCE_BYTES = 1024 };
+const char *shmemi_translate(const char *sentence, char *room, size_t bytes);
+
 /* Not initialized: refused. */
 SHMEMI_INLINE void shmemi_enter(const char *routine)
 {

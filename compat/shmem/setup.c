@@ -35,12 +35,13 @@ static _Noreturn void end_job(void)
 
 void shmemi_fail(const char *routine, const char *format, ...)
 {
-    char arguments[512];
+    char arguments[512], reason[SHMEMI_SENTENCE_BYTES];
     va_list list;
     va_start(list, format);
     vsnprintf(arguments, sizeof arguments, format, list);
     va_end(list);
-    fprintf(stderr, "shmem: PE %d: %s(%s): %s\n", shmemi.pe, routine, arguments, coh_last_error());
+    fprintf(stderr, "shmem: PE %d: %s(%s): %s\n", shmemi.pe, routine, arguments,
+            shmemi_translate(coh_last_error(), reason, sizeof reason));
     end_job();
 }
 
@@ -106,6 +107,33 @@ static bool heap_size(uint64_t *heap)
     return true;
 }
 
+/* Bytes that the host could give now; UINT64_MAX where it does not tell. */
+static uint64_t available_memory(void)
+{
+    char line[128];
+    unsigned long long kib = UINT64_MAX / 1024;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib * 1024;
+}
+
+/* The size is a bound, for which no memory is set aside: programs that ask for more than there is
+ * and use little of it are right. */
+static void warn_of_size(void)
+{
+    const char *asked = variable("SYMMETRIC_SIZE");
+    uint64_t bytes = 0, share = available_memory() / (uint64_t)shmemi.npes;
+    if (asked && parse_size(asked, &bytes) && bytes > share)
+        fprintf(stderr,
+                "shmem: warning: SHMEM_SYMMETRIC_SIZE is %s, but this host has memory for %llu "
+                "MiB for each of %d PEs; allocations beyond that return NULL\n",
+                asked, (unsigned long long)(share >> 20), shmemi.npes);
+}
+
 static void print_info(void)
 {
     if (variable("VERSION"))
@@ -124,9 +152,20 @@ static void print_info(void)
 
 static void print_message(void *arg, coh_log_level level, const char *message)
 {
+    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+    char text[SHMEMI_SENTENCE_BYTES];
     (void)arg;
-    (void)level;
-    fprintf(stderr, "shmem: debug: %s\n", message);
+    fprintf(stderr, "shmem: %s: %s\n", names[level], shmemi_translate(message, text, sizeof text));
+}
+
+/* The launcher asks for warnings, which come in our words; who asks for more gets Cohort's. */
+static void choose_messages(void)
+{
+    const char *asked = getenv("COHORT_LOG");
+    if (variable("DEBUG"))
+        coh_log_to(print_message, NULL, COH_LOG_DEBUG);
+    else if (asked && strcmp(asked, "warn") == 0)
+        coh_log_to(print_message, NULL, COH_LOG_WARN);
 }
 
 /* ---- joining and leaving ---- */
@@ -179,12 +218,13 @@ static bool join(void)
 {
     coh_options options = COH_OPTIONS_INIT;
     options.engine = engine();
-    if (variable("DEBUG"))
-        coh_log_to(print_message, NULL, COH_LOG_DEBUG);
+    char reason[SHMEMI_SENTENCE_BYTES];
+    choose_messages();
     if (!heap_size(&options.heap))
         return false;
     if (coh_init(&options, &shmemi.world) != COH_OK) {
-        fprintf(stderr, "shmem: %s\n", coh_last_error());
+        fprintf(stderr, "shmem: shmem_init: %s\n",
+                shmemi_translate(coh_last_error(), reason, sizeof reason));
         return false;
     }
     joined_as = getpid();
@@ -192,9 +232,12 @@ static bool join(void)
     shmemi.npes = coh_size(shmemi.world);
     shmemi_open_teams();
     if (!shmemi_open_globals() && shmemi.pe == 0)
-        fprintf(stderr, "shmem: the program's variables are not symmetric: %s\n", coh_last_error());
-    if (shmemi.pe == 0)
+        fprintf(stderr, "shmem: the program's variables are not symmetric: %s\n",
+                shmemi_translate(coh_last_error(), reason, sizeof reason));
+    if (shmemi.pe == 0) {
+        warn_of_size();
         print_info();
+    }
     static bool registered;
     if (!registered)
         registered = on_exit(note_exit, NULL) == 0;

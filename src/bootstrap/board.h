@@ -176,6 +176,7 @@ typedef struct cohi_board_head {
     uint64_t created_ns;
     char program[64];             /* what runs, for `cohort ps` */
     _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
+    _Atomic uint64_t warned_ns;   /* the longest wait that a rank has warned of */
     cohi_profile profile;         /* of the host: all its ranks go by it */
 } cohi_board_head;
 

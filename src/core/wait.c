@@ -141,11 +141,25 @@ static void observe(cohi_wait *wait, int rank, const cohi_sight *sight)
     suspect->sequence = sight->sequence;
 }
 
+/* The first rank whose wait comes to this length warns for all: hundreds of them wait for the same
+ * one. */
+static bool is_first_to_warn(coh_world *world, uint64_t length_ns)
+{
+    uint64_t told = atomic_load(&world->board->head->warned_ns);
+    while (told < length_ns)
+        if (atomic_compare_exchange_weak(&world->board->head->warned_ns, &told, length_ns))
+            return true;
+    return false;
+}
+
 static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
     if (wait->warn_at_ns == 0 || wait->waited_ns < wait->warn_at_ns)
         return;
+    uint64_t length_ns = wait->warn_at_ns;
     wait->warn_at_ns *= 2;
+    if (!is_first_to_warn(wait->world, length_ns))
+        return;
     char text[128];
     cohi_sight_describe(sight, text, sizeof text);
     cohi_log(COH_LOG_WARN, "rank %d has waited %.1f s in %s for rank %d, which is %s",

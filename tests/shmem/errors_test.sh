@@ -24,7 +24,10 @@ mistake() {
     [ "$status" -ne 0 ] || fail "$name: the status is 0"
     [ "$status" -ne 124 ] || fail "$name: it was ended by its time limit"
     [ "$took" -le 5 ] || fail "$name: it took $took s"
+    grep -q coh_global_exit "$folder/err" && fail "$name: a call of Cohort's is named"
     grep -qE 'signal (4|6|7|8|11)\b' "$folder/err" && fail "$name: a PE crashed"
+    grep -E '^shmem:.*\<(ranks?|coh_[a-z_]*|Cohort)\>' "$folder/err" >"$folder/foreign" &&
+        fail "$name: words that are not OpenSHMEM's: $(cat "$folder/foreign")"
     for text; do
         grep -qE -- "$text" "$folder/err" || fail "$name: '$text' is not said"
     done

@@ -78,6 +78,29 @@ SHMEM_SYMMETRIC_SIZE=lots "$bin/oshrun" -n 2 "$folder/hello" 2>"$folder/err" && 
 grep -q SHMEM_SYMMETRIC_SIZE "$folder/err" || fail 'the variable is not named'
 SHMEM_SYMMETRIC_SIZE=3.5M "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size with a fraction'
 
+SHMEM_SYMMETRIC_SIZE=40T "$bin/oshrun" -n 2 "$folder/hello" >/dev/null 2>"$folder/err" || fail 'a size beyond the host'
+[ "$(grep -c 'SHMEM_SYMMETRIC_SIZE is 40T' "$folder/err")" = 1 ] || fail 'one line for a size beyond the host'
+
+# A slow PE is told of once for each length of time, not once by each PE that waits: there are eight here,
+# and the time would have to double seven times for as many lines.
+cat >"$folder/slow.c" <<'EOF'
+#include <shmem.h>
+#include <unistd.h>
+int main(void)
+{
+    shmem_init();
+    if (shmem_my_pe() == 0)
+        sleep(1);
+    shmem_barrier_all();
+    shmem_finalize();
+    return 0;
+}
+EOF
+"$bin/oshcc" "$folder/slow.c" -o "$folder/slow" 2>"$folder/err" || fail 'oshcc slow.c'
+expect '' "$bin/oshrun" -n 9 -x COHORT_WARN=0.2 "$folder/slow"
+lines=$(grep -c 'shmem: warning: PE [0-9]* has waited .* for PE 0' "$folder/err")
+[ "$lines" -ge 1 ] && [ "$lines" -le 7 ] || fail "$lines lines about a slow PE"
+
 # A PE that ends all waits for nobody, with whatever status; a forked child is no PE. Neither frees what
 # the library has, which is no leak.
 sanitizing=${ASAN_OPTIONS-}

@@ -19,7 +19,7 @@ run 1 run -n 3 --grace 20 "$meet" return
 says err "rank 1 of 3"
 says err "exited without finalize"
 run 17 run -n 3 --grace 20 "$meet" global-exit
-says err "coh_global_exit with status 17"
+says err "asked for the end of the job, with status 17"
 run 0 run -n 3 "$meet" global-exit-0
 [ ! -s "$folder/err" ] || fail "a global exit with status 0 is no failure"
 
