@@ -27,8 +27,8 @@ fi
 flags="-O2 -std=gnu11 -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Wshadow -Wstrict-prototypes
     -Wconversion -Werror -DKERNELS_WITHOUT_CMOCKA -I$root/include -I$root/src"
 objects=
-for source in base/dtype base/error memory/convert memory/host_copy memory/kernels \
-    memory/kernels_neon memory/kernels_portable memory/reduce; do
+for source in base/dtype base/error base/host memory/convert memory/copy_forms memory/host_copy memory/kernels \
+    memory/kernels_neon memory/kernels_portable memory/profile memory/reduce; do
     object="$work/$(basename "$source").o"
     # shellcheck disable=SC2086 # a list of words
     "$compiler" $flags -c "$root/src/$source.c" -o "$object"

@@ -34,16 +34,18 @@ static int wake = -1;
 static pthread_t watcher;
 static pid_t watcher_process; /* a forked child inherits the table but not the thread */
 
-/* How long to wait for the supervisor, which reaps the process, to say how it ended. */
-#define REAP_GRACE_NS (100 * COHI_NS_PER_MS)
+/* How long to wait for the supervisor, which reaps the process, to say how it ended. It has to be
+ * scheduled first, which takes its time on a busy host; and pending calls are to fail within a
+ * second. Processes that are found to have ended together share this time. */
+#define REAP_GRACE_NS (600 * COHI_NS_PER_MS)
 
 /* How often to look whether a rank has called coh_global_exit; all are to be gone within a
  * second. */
 enum { EXIT_LOOK_MS = 200 };
 
-static uint64_t reaped(cohi_slot *slot, bool supervised)
+static uint64_t reaped(cohi_slot *slot, bool supervised, uint64_t until)
 {
-    uint64_t until = cohi_now_ns() + REAP_GRACE_NS, end;
+    uint64_t end;
     while (!((end = atomic_load(&slot->end)) & COHI_ENDED) && supervised && cohi_now_ns() < until) {
         struct timespec pause = {.tv_nsec = (long)COHI_NS_PER_MS};
         nanosleep(&pause, NULL);
@@ -52,12 +54,12 @@ static uint64_t reaped(cohi_slot *slot, bool supervised)
 }
 
 /* None when the rank had left as it should. */
-static uint64_t verdict_on_end(coh_world *world, int rank)
+static uint64_t verdict_on_end(coh_world *world, int rank, uint64_t until)
 {
     cohi_slot *slot = cohi_board_slot(world->board, rank);
     if (atomic_load(&slot->phase) == COHI_PHASE_LEFT)
         return COHI_VERDICT_NONE;
-    uint64_t end = reaped(slot, world->board->head->launcher != 0);
+    uint64_t end = reaped(slot, world->board->head->launcher != 0, until);
     bool unfinished = atomic_load(&slot->phase) == COHI_PHASE_EXITING;
     int status = (int)(end & UINT32_MAX);
     if ((end & COHI_ENDED) && WIFSIGNALED(status))
@@ -70,9 +72,9 @@ static uint64_t verdict_on_end(coh_world *world, int rank)
 }
 
 /* Outside the lock: it may wait for the supervisor, and calls the user's log hook. */
-static void attend_end(const struct watched *entry)
+static void attend_end(const struct watched *entry, uint64_t until)
 {
-    uint64_t verdict = verdict_on_end(entry->world, entry->rank);
+    uint64_t verdict = verdict_on_end(entry->world, entry->rank, until);
     if (verdict != COHI_VERDICT_NONE)
         cohi_verdict_note(entry->world, entry->rank, verdict);
 }
@@ -177,8 +179,9 @@ static void *watch(void *arg)
         struct watched ended;
         bool look = sleep_on_table();
         check_exit();
+        uint64_t until = cohi_now_ns() + REAP_GRACE_NS;
         while (look && take_ended(&ended)) {
-            attend_end(&ended);
+            attend_end(&ended, until);
             let_go();
         }
     }

@@ -45,6 +45,30 @@ run 124 run -n 3 --timeout 5 "$meet" hang
 [ "$(grep -cE 'waiting +barrier #51 +[0-9.]+ m?s' "$folder/err")" = 2 ] \
     || fail "the table of a hung job"
 
+# The others name the signal though the supervisor is late to tell it. How late is up to the
+# scheduler, so one of several tries is enough.
+hung_rank() {
+    "$cohort" ps | sed -n "/launcher $launcher,/,/^\$/p" | awk '$1 == 1 { print $2 }'
+}
+late_word() {
+    "$cohort" run -n 3 --grace 20 "$meet" hang >"$folder/out" 2>"$folder/err" </dev/null &
+    launcher=$!
+    wait_for 10 hung || fail "the ranks do not wait for rank 1"
+    victim=$(hung_rank)
+    supervisor=$(sed -n 's/.*) . \([0-9]*\) .*/\1/p' "/proc/$victim/stat")
+    kill -STOP "$supervisor"
+    kill -KILL "$victim"
+    sleep 0.25
+    kill -CONT "$supervisor"
+    wait "$launcher"
+    [ "$(grep -c '^barrier: .*rank 1 is lost: killed by signal 9' "$folder/err")" = 2 ]
+}
+rounds=5
+until late_word; do
+    rounds=$((rounds - 1))
+    [ "$rounds" -gt 0 ] || fail "a late word of the supervisor is not waited for"
+done
+
 # One process of each rank, in an environment that is the launcher's.
 run 9 run -n 2 sh -c '"$0"; "$0"' "$meet"
 says err "one process of each rank may call coh_init"
