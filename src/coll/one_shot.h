@@ -10,6 +10,7 @@
 
 bool cohi_one_shot_applies(const cohi_call *call);
 double cohi_one_shot_cost(const cohi_model *model, int ranks, double bytes);
+double cohi_one_shot_to_root_cost(const cohi_model *model, int ranks, double bytes);
 double cohi_one_shot_share_cost(const cohi_model *model, int ranks, double bytes);
 double cohi_one_shot_root_cost(const cohi_model *model, int ranks, double bytes);
 
