@@ -1,6 +1,7 @@
 #!/bin/sh
 # llama_test.sh COHORT LLAMA MODEL - every layout of ranks says what one rank says; bad files are named.
 set -u
+export COHORT_PROFILE=described # measures nothing, keeps nothing in the home folder
 
 cohort=${1:?usage: llama_test.sh COHORT LLAMA MODEL}
 llama=${2:?usage: llama_test.sh COHORT LLAMA MODEL}

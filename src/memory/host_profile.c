@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/whole_file.h"
 #include "memory/calibrate.h"
+#include "memory/copy_forms.h"
 
 #include <cohort.h>
 #include <errno.h>
@@ -123,6 +124,15 @@ static bool check_key(cohi_host_profile *host, const struct key *key, const char
     return false;
 }
 
+/* A loop that another build of this version has, and this one has not: the row is as described. */
+static bool is_elsewhere(unsigned row, const char *text)
+{
+    for (unsigned form = 0; cohi_row_is_form(row) && cohi_copy_form_name(form); form++)
+        if (strcmp(cohi_copy_form_name(form), text) == 0)
+            return !cohi_copy_form_available(form);
+    return false;
+}
+
 static bool read_row(cohi_host_profile *host, const char *line)
 {
     char name[32], text[32], word[16];
@@ -135,6 +145,8 @@ static bool read_row(cohi_host_profile *host, const char *line)
     for (unsigned row = 0; row < COHI_ROWS; row++) {
         if (strcmp(cohi_row_at(row)->name, name) != 0)
             continue;
+        if (is_elsewhere(row, text))
+            return true;
         if (!cohi_row_parse(row, text, &value) || !find_origin(word, &origin) || tries < 0)
             return false;
         host->findings[row] = (cohi_finding){origin, value, when, tries};
