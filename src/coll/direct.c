@@ -220,7 +220,7 @@ static void spread_share(cohi_call *call)
     cohi_span share = cohi_share(call, call->count, call->team->index);
     const char *source = roots_source(call);
     size_t at = share.first * call->element, end = at + share.count * call->element;
-    cohi_copy_form form = form_for(call, source + at, end - at, call->bytes);
+    cohi_copy_form form = form_for(call, source + at, end - at, (end - at) * (size_t)(size - 1));
     for (; at < end; at += chunk) {
         size_t part = end - at < chunk ? end - at : chunk;
         for (int i = 0; i < size; i++) {

@@ -50,7 +50,7 @@ typedef enum cohi_row_way {
       "the loop that copies 32 MiB and more, or what all ranks together copy past copy_shared")    \
     X(copy_far, "form", 0, FORM_MOST, COHI_ROW_CALIBRATED, described_copy(host, 63),               \
       "the loop that copies from memory that is in no cache")                                      \
-    X(copy_shared, "bytes", 65536, 1e12, COHI_ROW_DESCRIBED, (double)host->level3 / 2,             \
+    X(copy_shared, "bytes", 65536, 1e12, COHI_ROW_DESCRIBED, (double)host->level3 * 5 / 8,         \
       "bytes copied by the ranks of a last-level cache together from which on it is too small")    \
     X(copy_sharers, "ranks", 1, 1e6, COHI_ROW_DESCRIBED, host->level3_cores,                       \
       "cores that share a last-level cache")                                                       \

@@ -80,7 +80,7 @@ static void what_is_described_follows_the_caches(void **state)
     assert_true(fast.value[COHI_ROW_copy_8M] == COHI_COPY_LIBC);
     assert_true(fast.value[COHI_ROW_copy_16M] == streamed);
     assert_true(slow.value[COHI_ROW_reduce_stream_from] == 1 << 20);
-    assert_true(fast.value[COHI_ROW_copy_shared] == 16 << 20);
+    assert_true(fast.value[COHI_ROW_copy_shared] == 20 << 20);
 }
 
 static void texts_of_rows(void **state)
