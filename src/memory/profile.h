@@ -67,7 +67,8 @@ typedef enum cohi_row_way {
       "bytes of f32 from which on a conversion stores past the caches")                            \
     X(convert_pages, "pages", 1, 4, COHI_ROW_CALIBRATED, host->slow_level3 ? 4 : 1,                \
       "pages that a conversion past the caches has side by side: 1 or 4")                          \
-    X(gather_pull_from, "bytes", 1024, 1e12, COHI_ROW_DESCRIBED, (double)host->level2,             \
+    X(gather_pull_from, "bytes", 1024, 1e12, COHI_ROW_DESCRIBED,                                   \
+      host->slow_level3 ? (double)host->level2 : 1e12,                                             \
       "bytes from each rank from which on all_gather reads instead of writing")                    \
     X(broadcast_share_from, "bytes", 1024, 1e12, COHI_ROW_DESCRIBED, 64 << 10,                     \
       "bytes from which on more than two ranks share the work of a broadcast")                     \
