@@ -50,6 +50,7 @@ typedef struct cohi_wait {
     uint64_t unchanged_from_ns;
     cohi_suspect suspect;
     int left; /* a rank that was seen to have left; -1: none */
+    bool looked_again; /* the caller has looked once more after a verdict */
 } cohi_wait;
 
 void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,
