@@ -49,7 +49,7 @@ typedef struct cohi_wait {
     uint64_t warn_at_ns;
     uint64_t unchanged_from_ns;
     cohi_suspect suspect;
-    int left; /* a rank that was seen to have left; -1: none */
+    int left;          /* a rank that was seen to have left; -1: none */
     bool looked_again; /* the caller has looked once more after a verdict */
 } cohi_wait;
 
