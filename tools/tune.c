@@ -80,7 +80,7 @@ static bool settle(const cohi_sample *samples, int count, double *value)
         for (int candidate = 0; candidate < sum.count; candidate++)
             sum.cost[candidate] += samples[i].cost[candidate];
     qsort(values, (size_t)count, sizeof *values, compare);
-    *value = sum.count == 1 ? values[count / 2] : cohi_sample_best(&sum);
+    *value = sum.count == 1 ? values[count / 2] : cohi_sample_best(&sum, -1);
     return true;
 }
 

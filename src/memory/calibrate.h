@@ -17,8 +17,9 @@ typedef struct cohi_sample {
     double cost[16]; /* 1 and more */
 } cohi_sample;
 
-/* The value that costs least; the sample has one at least. */
-double cohi_sample_best(const cohi_sample *sample);
+/* The value that costs least, of one at least; where there is a choice, the described one if that
+ * costs hardly more. (-1 is none.) */
+double cohi_sample_best(const cohi_sample *sample, double described);
 
 /*
  * Whether a value found at an earlier start is confirmed: it costs at most 15 % more than the best

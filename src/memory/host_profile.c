@@ -309,7 +309,7 @@ static void take_sample(cohi_host_profile *host, cohi_row row, const cohi_sample
         host->profile.value[row] = finding->value;
     } else {
         finding->origin = finding->tries < MOST_TRIES ? COHI_ORIGIN_SEEN : COHI_ORIGIN_UNSTEADY;
-        finding->value = cohi_sample_best(sample);
+        finding->value = cohi_sample_best(sample, host->profile.described[row]);
     }
 }
 

@@ -121,7 +121,11 @@ static void a_second_start_confirms(void **state)
     cohi_sample quantity = {.count = 1, .value = {100}, .cost = {1}};
     cohi_sample choice = {.count = 3, .value = {0, 4, 7}, .cost = {1.14, 1.16, 1}};
     (void)state;
-    assert_true(cohi_sample_best(&choice) == 7);
+    assert_true(cohi_sample_best(&choice, 4) == 7 && cohi_sample_best(&choice, 3) == 7);
+    choice.cost[1] = 1.04;
+    assert_true(cohi_sample_best(&choice, 4) == 4 && cohi_sample_best(&choice, 0) == 7);
+    choice.cost[1] = 1.16;
+    assert_true(cohi_sample_best(&quantity, 104) == 100);
     assert_true(cohi_sample_confirms(&quantity, 114) && cohi_sample_confirms(&quantity, 88));
     assert_false(cohi_sample_confirms(&quantity, 116) || cohi_sample_confirms(&quantity, 86));
     assert_true(cohi_sample_confirms(&choice, 7) && cohi_sample_confirms(&choice, 0));
