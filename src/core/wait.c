@@ -341,7 +341,7 @@ static coh_status climb(cohi_wait *wait)
     return COH_OK;
 }
 
-coh_status cohi_wait_step(cohi_wait *wait)
+static coh_status step(cohi_wait *wait)
 {
     coh_world *world = wait->world;
     if (world->engine->lifecycle->progress)
@@ -350,10 +350,6 @@ coh_status cohi_wait_step(cohi_wait *wait)
         cohi_mailbox_progress(world->mailbox);
     if (COHI_UNLIKELY(atomic_load_explicit(&world->slot->alarm, memory_order_acquire) != 0)) {
         coh_status status = heed_alarm(wait);
-        if (status != COH_OK && !wait->looked_again) {
-            wait->looked_again = true; /* a rank may do what is waited for, and end */
-            return COH_OK;
-        }
         if (status != COH_OK)
             return status;
     }
@@ -362,6 +358,17 @@ coh_status cohi_wait_step(cohi_wait *wait)
         return COH_OK;
     }
     return climb(wait);
+}
+
+/* A rank may do what is waited for, and then end: the caller looks once more after the verdict. */
+coh_status cohi_wait_step(cohi_wait *wait)
+{
+    coh_status status = step(wait);
+    if (status == COH_OK || wait->looked_again)
+        return status;
+    wait->looked_again = true;
+    wait->examine_at_ns = 0;
+    return COH_OK;
 }
 
 coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,
