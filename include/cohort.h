@@ -28,7 +28,8 @@
  *   - "Collective" means that every rank of the world makes the call, in the same order.
  *     A rank that makes another one instead gets, like all others, COH_MISMATCH.
  *   - A blocking call returns COH_PEER_LOST when a rank that it needs has died, and
- *     COH_STALLED when one is stuck; it never waits in silence for what cannot come.
+ *     COH_STALLED when one is stuck, or all wait for each other; it never waits in silence for
+ *     what cannot come.
  */
 #ifndef COHORT_H
 #define COHORT_H

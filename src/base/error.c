@@ -61,6 +61,18 @@ coh_status cohi_fail(coh_status status, const char *format, ...)
     return status;
 }
 
+coh_status cohi_fail_add(coh_status status, const char *format, ...)
+{
+    if (status != COH_PEER_LOST && status != COH_STALLED && status != COH_TIMED_OUT)
+        return status;
+    char more[COHI_SENTENCE_BYTES / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(more, sizeof more, format, arguments);
+    va_end(arguments);
+    return cohi_fail(status, "%s; %s", sentence, more);
+}
+
 coh_status coh_fail(coh_status status, const char *format, ...)
 {
     va_list arguments;

@@ -150,6 +150,29 @@ uint64_t cohi_os_host_id(void);
 /* Starts a thread with all signals blocked. `name` shows in ps and debuggers. */
 int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out);
 
+/* ---- threads (os_threads.c) ---- */
+
+/* The kernel's id of the calling thread. */
+int cohi_os_thread_id(void);
+
+/* Says that the calling thread is one of ours that carries out nothing of the program's; or is so
+ * no longer. */
+void cohi_os_thread_serves(bool serves);
+
+/* Whether the first thread of the process has ended, and all others but ours. */
+bool cohi_os_program_ended(void);
+
+/* What threads of this process do. */
+typedef struct cohi_os_threads {
+    int others;    /* that have not ended; when one is busy, not all may be counted */
+    bool busy;     /* one of them is not in a sleep that only another thread can end */
+    uint64_t runs; /* differs when one of them has run meanwhile */
+} cohi_os_threads;
+
+/* Looks at all but the caller, those that serve, and those that `is_known` knows. False where the
+ * kernel does not tell. */
+bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_os_threads *seen);
+
 /* "Segmentation fault", or "unknown" for a signal without a description. */
 const char *cohi_os_signal_text(int signal);
 

@@ -136,12 +136,47 @@ typedef enum cohi_phase {
     COHI_PHASE_EXITING = 4, /* in exit(3) without having finalized */
 } cohi_phase;
 
+/*
+ * One wait of one thread of a rank, as others see it once it takes long. A rank has as many as
+ * threads of it wait. Written by the thread, read by whoever asks why nothing goes on.
+ */
+enum { COHI_DOINGS = 24, COHI_SET_WORDS = COHI_RANKS_MAX / 64 };
+
+enum {
+    COHI_DOING_ANY = 1, /* any of those that it waits for can end it, else it takes the one */
+    COHI_DOING_ENDS = 2 /* it ends by itself, at a time that the caller gave */
+};
+
+typedef struct cohi_doing {
+    /* 0 while it is free or being written; else differs from all that were here before. */
+    _Alignas(COHI_CACHE_LINE) atomic_uint turn;
+    atomic_uint last_turn;
+    atomic_int thread; /* the kernel's id of it; 0: free */
+    atomic_uint op;    /* cohi_opcode */
+    atomic_uint how;   /* bits from above */
+    atomic_int rank;   /* that is waited for; -1: those of `set` */
+    atomic_int tag;    /* of a message; -1: none, or any */
+    _Atomic uint64_t sequence;
+    _Atomic uint64_t looked_ns; /* it has looked in vain since then */
+    _Atomic uint64_t set[COHI_SET_WORDS];
+} cohi_doing;
+
+/* What those threads of a rank do that are in no wait, as far as the rank could see. */
+typedef enum cohi_rest {
+    COHI_REST_UNKNOWN = 0,
+    COHI_REST_NONE = 1,   /* there are none */
+    COHI_REST_ASLEEP = 2, /* each sleeps until another thread wakes it */
+    COHI_REST_BUSY = 3,
+} cohi_rest;
+
 typedef struct cohi_slot {
     /* Who it is. Written by the rank; `end` by the supervisor that reaped it. */
     _Alignas(COHI_CACHE_LINE) atomic_int pid;
     atomic_int thread; /* kernel's thread id of a thread-rank's bound thread, else 0 */
     atomic_uint phase;
     _Atomic uint64_t end; /* 0, or COHI_ENDED | wait status of waitpid(2) */
+    uint64_t image_link;  /* of use to the rank's own kernel only; see core/image.h */
+    atomic_uint image;    /* 0, the thread that stands for the program, or that it is gone */
 
     /* What it is doing. Written by the rank, read by who asks. */
     _Alignas(COHI_CACHE_LINE) atomic_uint op; /* cohi_opcode; COHI_OP_NONE outside Cohort */
@@ -150,6 +185,10 @@ typedef struct cohi_slot {
     atomic_uint beat;                         /* counts steps of long work inside one call */
     _Atomic uint64_t sequence;                /* "#88" of a collective; counts from 1 */
     _Atomic uint64_t since_ns;                /* when it began to wait; 0: it has not waited long */
+    atomic_uint rest;                         /* cohi_rest */
+    atomic_uint rest_turn;                    /* counts how often that changed */
+    _Atomic uint64_t rest_ns;                 /* when a look at it began */
+    cohi_doing doings[COHI_DOINGS];           /* its waits that take long */
 
     /* Written by others: not 0 when a verdict was passed on a rank or a team. */
     _Alignas(COHI_CACHE_LINE) atomic_uint alarm;
@@ -177,6 +216,8 @@ typedef struct cohi_board_head {
     char program[64];             /* what runs, for `cohort ps` */
     _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
     _Atomic uint64_t warned_ns;   /* the longest wait that a rank has warned of */
+    atomic_uint circle_state;     /* 0, 1 while `circle` is written, 2 */
+    char circle[512];             /* who waits for whom, of ranks that were found stuck */
     cohi_profile profile;         /* of the host: all its ranks go by it */
 } cohi_board_head;
 

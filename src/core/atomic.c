@@ -52,14 +52,23 @@ static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
     return status;
 }
 
+static coh_status tell(const cohi_amo *amo, coh_status status)
+{
+    if (COHI_LIKELY(status == COH_OK) || amo->doing != COHI_OP_ATOMIC)
+        return status;
+    return cohi_fail_add(status, "it was an atomic %s of %s at offset %llu of rank %d",
+                         op_names[amo->op], coh_dtype_name(amo->dtype),
+                         (unsigned long long)amo->offset, amo->rank);
+}
+
 coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
 {
     coh_status status = cohi_verdict_check(world, amo->call, amo->rank);
-    if (status != COH_OK)
-        return status;
+    if (COHI_UNLIKELY(status != COH_OK))
+        return tell(amo, status);
     /* One domain of atomicity: where the engine's atomics are not the CPU's, all go by engine. */
     char *heap = cohi_world_atomics_by_engine(world) ? NULL : world->peers[amo->rank].heap;
-    return heap ? apply_here(world, amo, heap) : apply_by_engine(world, amo);
+    return heap ? apply_here(world, amo, heap) : tell(amo, apply_by_engine(world, amo));
 }
 
 /* ---- checking ---- */

@@ -12,6 +12,7 @@
 
 static void *flush(void *done)
 {
+    cohi_os_thread_serves(true);
     fflush(NULL);
     atomic_store((atomic_uint *)done, 1);
     cohi_os_futex_wake(done);

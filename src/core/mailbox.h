@@ -152,7 +152,6 @@ struct cohi_mailbox {
     atomic_int offers;      /* arrivals on offer that nobody has accepted */
     atomic_int work;        /* requests moving or pending, frames in the outbox or flying */
     atomic_int pendings;    /* requests pending */
-    atomic_int receivers;   /* threads that wait for a receive */
     _Atomic uint64_t waits; /* counts what was waited for, so that others see that it goes on */
 
     uint64_t free_teams_seen; /* when arrivals of destroyed teams were last looked for */

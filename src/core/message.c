@@ -5,6 +5,7 @@
 #include "core/peer.h"
 #include "core/verdict.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- arguments ---- */
@@ -57,6 +58,21 @@ static coh_status check_peers(const coh_team *team, const struct call *call)
     return status;
 }
 
+static coh_status tell(coh_status status, cohi_opcode op, int peer, int tag, size_t bytes)
+{
+    char whom[32] = "any rank", mark[32] = "any tag";
+    if (status == COH_OK)
+        return status;
+    if (peer != COH_ANY_RANK)
+        snprintf(whom, sizeof whom, "rank %d", peer);
+    if (tag != COH_ANY_TAG)
+        snprintf(mark, sizeof mark, "tag %d", tag);
+    return op == COHI_OP_SEND
+               ? cohi_fail_add(status, "it was to send %zu bytes to %s with %s", bytes, whom, mark)
+               : cohi_fail_add(status, "it was to receive up to %zu bytes from %s with %s", bytes,
+                               whom, mark);
+}
+
 static coh_status check(const coh_team *team, const struct call *call)
 {
     coh_status status = cohi_team_gate(team, call->name);
@@ -68,7 +84,10 @@ static coh_status check(const coh_team *team, const struct call *call)
         status = check_data(team, call);
     if (status == COH_OK)
         status = cohi_fault_strike(team->world->fault, call->op);
-    return status == COH_OK ? check_peers(team, call) : status;
+    if (status != COH_OK)
+        return status;
+    int peer = call->index == COH_ANY_RANK ? COH_ANY_RANK : team->ranks[call->index];
+    return tell(check_peers(team, call), call->op, peer, call->tag, call->bytes);
 }
 
 static coh_status check_output(const coh_team *team, const char *call, const void *output,
@@ -132,6 +151,14 @@ coh_status cohi_message_standing(const coh_request *request, const char *call)
             return status;
     }
     return COH_OK;
+}
+
+coh_status cohi_message_tell(const coh_request *request, coh_status status)
+{
+    if (COHI_LIKELY(status == COH_OK) || request->collective)
+        return status;
+    return tell(status, request->op, atomic_load(&((coh_request *)request)->peer),
+                request->any_tag ? COH_ANY_TAG : (int)request->tag, request->bytes);
 }
 
 void cohi_message_got(const coh_request *request, coh_message *got)

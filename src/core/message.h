@@ -15,6 +15,9 @@ void cohi_message_start(coh_request *request);
 coh_status cohi_message_standing(const coh_request *request, const char *call);
 
 /* What came, with the source as an index in the team. */
+/* Adds to the sentence of a failed call which message it was for. */
+coh_status cohi_message_tell(const coh_request *request, coh_status status);
+
 void cohi_message_got(const coh_request *request, coh_message *got);
 
 #endif

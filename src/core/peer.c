@@ -5,13 +5,25 @@
 #include "core/verdict.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* A thread of it is in a wait that takes long: then it is known what the others do. */
+static bool waits(cohi_slot *slot)
+{
+    for (int i = 0; i < COHI_DOINGS; i++)
+        if (atomic_load(&slot->doings[i].turn) != 0)
+            return true;
+    return false;
+}
 
 static cohi_sight read_slot(cohi_slot *slot)
 {
     return (cohi_sight){
         .known = true,
         .phase = atomic_load(&slot->phase),
+        .busy = atomic_load(&slot->rest) == COHI_REST_BUSY && waits(slot),
         .op = atomic_load(&slot->op),
         .beat = atomic_load(&slot->beat),
         .waits_for = atomic_load(&slot->waits_for),
@@ -19,34 +31,75 @@ static cohi_sight read_slot(cohi_slot *slot)
     };
 }
 
-/* The two lines of a slot that say who the rank is and what it does. */
-_Static_assert(offsetof(cohi_slot, alarm) == 2 * COHI_CACHE_LINE,
-               "an inspection reads what a rank publishes of itself and nothing else");
+/* ---- reading a slot that is not mapped ---- */
 
-/* Reads an unmapped peer's slot by a get that is started now and looked at the next time. */
-static cohi_sight inspect(coh_world *world, int rank)
+/* A get that is started now and looked at the next time. It brings what a rank publishes of itself,
+ * which comes first in a slot. */
+struct cohi_inspection {
+    cohi_op op;
+    bool begun;    /* `op` is under way, or done */
+    bool answered; /* once at least */
+    unsigned char seen[offsetof(cohi_slot, alarm)];
+    _Alignas(COHI_CACHE_LINE) unsigned char incoming[offsetof(cohi_slot, alarm)];
+};
+
+static struct cohi_inspection *inspection_of(cohi_peer *peer)
 {
-    cohi_sight sight = {.known = false};
-    cohi_inspection *look = &world->inspection;
-    if (!world->engine->rma || pthread_mutex_trylock(&world->inspect_lock) != 0)
-        return sight;
-    bool under_way = look->rank >= 0 && !atomic_load_explicit(&look->op.done, memory_order_acquire);
-    if (look->rank == rank && !under_way && look->op.status == COH_OK)
-        sight = read_slot((cohi_slot *)(void *)look->seen);
-    if (!under_way) {
-        look->rank = rank;
-        look->op = (cohi_op){.status = COH_OK};
-        if (world->engine->rma->get(world->endpoint, COHI_CONTEXT_CONTROL, rank,
-                                    COHI_SEGMENT_CONTROL, 0, look->seen, sizeof look->seen,
-                                    &look->op)
-            != COH_OK)
-            look->rank = -1;
-    }
-    pthread_mutex_unlock(&world->inspect_lock);
-    return sight;
+    if (peer->inspection)
+        return peer->inspection;
+    struct cohi_inspection *made = aligned_alloc(COHI_CACHE_LINE, sizeof *made);
+    if (made)
+        made->begun = made->answered = false;
+    peer->inspection = made;
+    return made;
 }
 
-static bool is_stopped(const coh_world *world, int rank)
+static void begin_inspection(coh_world *world, int rank, struct cohi_inspection *look)
+{
+    look->op = (cohi_op){.status = COH_OK};
+    look->begun =
+        world->engine->rma->get(world->endpoint, COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL,
+                                0, look->incoming, sizeof look->incoming, &look->op)
+        == COH_OK;
+}
+
+/* Takes the answer if it is here, and asks again. */
+static void renew(coh_world *world, int rank, struct cohi_inspection *look)
+{
+    if (look->begun && !atomic_load_explicit(&look->op.done, memory_order_acquire))
+        return;
+    if (look->begun && look->op.status == COH_OK) {
+        memcpy(look->seen, look->incoming, sizeof look->seen);
+        look->answered = true;
+    }
+    begin_inspection(world, rank, look);
+}
+
+bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
+{
+    bool answered = false;
+    if (!world->engine->rma || pthread_mutex_trylock(&world->inspect_lock) != 0)
+        return false;
+    struct cohi_inspection *look = inspection_of(&world->peers[rank]);
+    if (look) {
+        renew(world, rank, look);
+        answered = look->answered;
+        if (answered)
+            memcpy((void *)image, look->seen, sizeof look->seen);
+    }
+    pthread_mutex_unlock(&world->inspect_lock);
+    return answered;
+}
+
+void cohi_peer_close_all(coh_world *world)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        free(world->peers[rank].inspection);
+}
+
+/* ---- looking ---- */
+
+bool cohi_peer_is_stopped(const coh_world *world, int rank)
 {
     pid_t pid = world->peers[rank].pid;
     if (pid <= 0 || pid == getpid())
@@ -68,7 +121,9 @@ static cohi_sight look_at_unmapped(coh_world *world, int rank)
 {
     if (cohi_peer_has_left(world, rank))
         return (cohi_sight){.known = true, .phase = COHI_PHASE_LEFT, .waits_for = -1};
-    return inspect(world, rank);
+    cohi_slot image;
+    return cohi_peer_inspect(world, rank, &image) ? read_slot(&image)
+                                                  : (cohi_sight){.known = false};
 }
 
 cohi_sight cohi_peer_look(coh_world *world, int rank)
@@ -77,7 +132,7 @@ cohi_sight cohi_peer_look(coh_world *world, int rank)
     if (!slot)
         return look_at_unmapped(world, rank);
     cohi_sight sight = read_slot(slot);
-    sight.stopped = is_stopped(world, rank);
+    sight.stopped = cohi_peer_is_stopped(world, rank);
     return sight;
 }
 
@@ -85,6 +140,7 @@ void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room)
 {
     const char *name = cohi_opcode_name(sight->op);
     const char *stopped = sight->stopped ? "stopped " : "";
+    const char *besides = sight->busy ? "outside Cohort, and a thread of it " : "";
     const char *whom = sight->waits_for == COHI_WAITS_FOR_ANYBODY ? ", for anybody" : "";
     if (!sight->known)
         snprintf(text, room, "out of sight");
@@ -93,10 +149,10 @@ void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room)
     else if (sight->op == COHI_OP_NONE)
         snprintf(text, room, "%s%s", stopped, name);
     else if (sight->sequence == 0)
-        snprintf(text, room, "%sin %s%s", stopped, name, whom);
+        snprintf(text, room, "%s%sin %s%s", stopped, besides, name, whom);
     else
-        snprintf(text, room, "%sin %s #%llu%s", stopped, name, (unsigned long long)sight->sequence,
-                 whom);
+        snprintf(text, room, "%s%sin %s #%llu%s", stopped, besides, name,
+                 (unsigned long long)sight->sequence, whom);
 }
 
 static coh_peer_state state_of(uint64_t verdict, const cohi_sight *sight)

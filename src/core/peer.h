@@ -10,6 +10,7 @@ enum { COHI_WAITS_FOR_ANYBODY = -2 };
 typedef struct cohi_sight {
     bool known; /* false: the peer is not mapped and the answer is still on its way */
     bool stopped;
+    bool busy; /* threads of it wait, but others do not */
     unsigned phase;
     unsigned op;
     unsigned beat;
@@ -23,7 +24,18 @@ bool cohi_peer_has_left(coh_world *world, int rank);
 
 cohi_sight cohi_peer_look(coh_world *world, int rank);
 
-/* "in barrier #88", "outside Cohort", "stopped in get", "in receive #3, for anybody" */
+/* Whether its process is stopped, as by SIGSTOP or a debugger. */
+bool cohi_peer_is_stopped(const coh_world *world, int rank);
+
+/* Asks a peer that is not mapped for what it publishes of itself. False: it has not answered yet.
+ * Else its last answer is in `image`, of which the rest is left as it is. */
+bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image);
+
+/* The endpoint is closed: nothing is under way. */
+void cohi_peer_close_all(coh_world *world);
+
+/* "in barrier #88", "outside Cohort", "stopped in get", "in receive #3, for anybody", "outside
+ * Cohort, and a thread of it in receive" */
 void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room);
 
 #endif

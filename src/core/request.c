@@ -126,7 +126,7 @@ static coh_status outcome(const coh_request *request, const char *call)
     int peer = atomic_load(&((coh_request *)request)->peer);
     coh_status lost = cohi_verdict_check(world, call, peer);
     if (lost != COH_OK)
-        return lost;
+        return cohi_message_tell(request, lost);
     return cohi_world_fail(world, call, status, "the message of %zu bytes %s rank %d failed: %s",
                            request->got.bytes, request->op == COHI_OP_SEND ? "to" : "from", peer,
                            status == COH_SYSTEM ? "the memory given for it cannot be accessed"
@@ -212,44 +212,45 @@ static void begin(const struct waiting *waiting, cohi_wait *wait)
     cohi_wait_begin(wait, waiting->world, waiting->call, first->doing, team, -1);
 }
 
-/*
- * A send to oneself waits when what was sent before is not received. Another thread may do that, so
- * it is no error as such; it is one when none of them is in a receive for as long as a rank may
- * be stuck.
- */
-static coh_status check_self(const struct waiting *waiting, const cohi_wait *wait)
+/* Who can end the wait: the ranks that the requests are with; this one itself, if its own thread
+ * carries out a started collective. */
+static void list_peers(const void *arg, cohi_ranks *ranks)
 {
-    coh_world *world = waiting->world;
-    const cohi_mailbox *box = world->mailbox;
-    const coh_request *request = first_of(waiting);
-    if (wait->rank != world->rank || request->op != COHI_OP_SEND || world->stall_ns == 0
-        || wait->waited_ns < world->stall_ns || atomic_load(&((cohi_mailbox *)box)->receivers) > 0)
-        return COH_OK;
-    return cohi_world_fail(world, waiting->call, COH_STALLED,
-                           "waited %.1f s for this rank itself: of what it sent itself before, as "
-                           "much lies unreceived as is kept (%d bytes), and no thread of it "
-                           "receives",
-                           (double)wait->waited_ns / 1e9, COHI_UNEXPECTED_BYTES);
-}
-
-/* The rank that all of the requests are with; otherwise any of their ranks may end the wait. */
-static int shown_for(const struct waiting *waiting)
-{
-    int peer = atomic_load(&first_of(waiting)->peer);
+    const struct waiting *waiting = arg;
     for (size_t i = 0; i < waiting->count; i++) {
         coh_request *request = waiting->requests[i];
-        if (request && atomic_load(&request->peer) != peer)
-            return COHI_WAITS_FOR_ANYBODY;
+        int peer = request ? atomic_load(&request->peer) : -1;
+        if (request && request->sentence)
+            cohi_ranks_add(ranks, waiting->world->rank);
+        else if (request && peer != COH_ANY_RANK)
+            cohi_ranks_add(ranks, peer);
+        for (int of = 0; request && peer == COH_ANY_RANK && of < request->team->size; of++)
+            cohi_ranks_add(ranks, request->team->ranks[of]);
     }
-    return peer == COH_ANY_RANK ? COHI_WAITS_FOR_ANYBODY : peer;
 }
 
-/* A started collective shows itself for whom it waits. */
+/* A send to oneself waits when what was sent before is not received. Another thread may do that, so
+ * it is no error as such. */
+static const char *hint_for(const struct waiting *waiting, int peer)
+{
+    static const char text[] =
+        "of what it sent itself before, as much lies unreceived as is kept (4194304 bytes)";
+    _Static_assert(COHI_UNEXPECTED_BYTES == 4194304, "as the text says");
+    return peer == waiting->world->rank && first_of(waiting)->op == COHI_OP_SEND ? text : NULL;
+}
+
 static void set_awaited(const struct waiting *waiting, cohi_wait *wait)
 {
+    const coh_request *request = first_of(waiting);
+    int peer = atomic_load(&((coh_request *)request)->peer);
     bool one = waiting->count == 1;
-    wait->rank = one ? atomic_load(&waiting->requests[0]->peer) : -1;
-    wait->shown = one || first_of(waiting)->collective ? -1 : shown_for(waiting);
+    if (request->sentence) /* a thread of this rank carries it out */
+        peer = waiting->world->rank;
+    wait->rank = one ? peer : -1;
+    wait->tag = one && !request->any_tag && !request->collective ? (int)request->tag : -1;
+    wait->hint = one ? hint_for(waiting, peer) : NULL;
+    wait->list = one && peer != COH_ANY_RANK ? NULL : list_peers;
+    wait->waiting = waiting;
 }
 
 static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
@@ -263,23 +264,20 @@ static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
     coh_status status = cohi_wait_step(wait);
     if (status == COH_OK)
         make_room(waiting, wait);
-    return status == COH_OK ? check_self(waiting, wait) : status;
+    return status;
 }
 
 static coh_status wait_long(struct waiting *waiting)
 {
     bool collective = first_of(waiting)->collective;
-    int receives = first_of(waiting)->op == COHI_OP_RECEIVE;
     coh_status status = COH_OK;
     cohi_wait wait;
     begin(waiting, &wait);
-    atomic_fetch_add(&waiting->world->mailbox->receivers, receives);
     while (status == COH_OK && !look(waiting)) {
         status = wait_step(waiting, &wait);
         if (status == COH_OK && !look(waiting))
             status = check_standing(waiting);
     }
-    atomic_fetch_sub(&waiting->world->mailbox->receivers, receives);
     cohi_wait_end(&wait);
     if (!collective)
         cohi_rma_publish(waiting->world, COHI_OP_NONE);
@@ -332,7 +330,7 @@ coh_status cohi_request_finish(coh_request *request, const char *call)
         .world = request->world, .call = call, .requests = &request, .count = 1};
     coh_status status = wait_any_of(&waiting);
     if (status != COH_OK && withdraw(request))
-        return status;
+        return cohi_message_tell(request, status);
     return outcome(request, call);
 }
 
@@ -369,6 +367,7 @@ static coh_status give_up(coh_request **request, const char *call, coh_status st
         return status;
     if (!withdraw(*request))
         return conclude(request, call, got);
+    status = cohi_message_tell(*request, status);
     release(*request);
     *request = NULL;
     return status;

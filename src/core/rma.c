@@ -132,7 +132,11 @@ static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer
     if (status == COH_OK && transfer->blocking)
         status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
     cohi_rma_publish(world, COHI_OP_NONE);
-    return status;
+    return COHI_LIKELY(status == COH_OK)
+               ? status
+               : cohi_fail_add(status, "it was a %s of %zu bytes at offset %llu of rank %d",
+                               cohi_opcode_name(transfer->op), transfer->bytes,
+                               (unsigned long long)transfer->offset, transfer->rank);
 }
 
 static void move_by_copy(char *peer, const cohi_transfer *transfer)

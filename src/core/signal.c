@@ -62,6 +62,17 @@ static coh_status raise_by_atomic(coh_world *world, const struct signalled *put)
                            .operand = &put->value});
 }
 
+static coh_status tell(const struct signalled *put, coh_status status)
+{
+    if (COHI_LIKELY(status == COH_OK))
+        return status;
+    return cohi_fail_add(status,
+                         "it was to put %zu bytes at offset %llu of rank %d, with a signal at "
+                         "offset %llu",
+                         put->data.bytes, (unsigned long long)put->data.offset, put->data.rank,
+                         (unsigned long long)put->signal_offset);
+}
+
 static coh_status put_by_engine(coh_world *world, const struct signalled *put)
 {
     const cohi_transfer *data = &put->data;
@@ -76,7 +87,7 @@ static coh_status put_by_engine(coh_world *world, const struct signalled *put)
     if (status == COH_OK && data->blocking)
         status = cohi_wait_op(world, data->call, COHI_OP_SIGNAL, data->rank, &op);
     cohi_rma_publish(world, COHI_OP_NONE);
-    return status;
+    return tell(put, status);
 }
 
 /* An engine that has the two in one is asked for that; otherwise the order is made by a fence. */
@@ -86,7 +97,7 @@ static coh_status signal_long(coh_world *world, struct signalled *put)
     if (status == COH_OK)
         status = cohi_fault_strike(world->fault, COHI_OP_SIGNAL);
     if (status == COH_OK)
-        status = cohi_verdict_check(world, put->data.call, put->data.rank);
+        status = tell(put, cohi_verdict_check(world, put->data.call, put->data.rank));
     if (status != COH_OK)
         return status;
     bool mapped = world->peers[put->data.rank].heap != NULL;

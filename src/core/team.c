@@ -187,9 +187,12 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
     if (has_broken(mismatch, team->now))
         return report_mismatch(team, call, mismatch);
     for (int i = 0; i < team->size; i++) {
-        coh_status status = cohi_verdict_check(team->world, call, team->ranks[i]);
-        if (status != COH_OK)
-            return name_team(team, team->ranks[i], status);
+        int rank = team->ranks[i];
+        if (!cohi_verdict_on(team->world, rank))
+            continue;
+        int origin = cohi_verdict_origin(team->world, rank);
+        rank = team->indices[origin] >= 0 ? origin : rank;
+        return name_team(team, rank, cohi_verdict_check(team->world, call, rank));
     }
     return COH_OK;
 }
@@ -413,7 +416,7 @@ coh_status cohi_team_drain(coh_team *team, const char *call, cohi_opcode op)
 {
     coh_status status = COH_OK;
     cohi_wait wait;
-    cohi_wait_begin(&wait, team->world, call, op, NULL, -1);
+    cohi_wait_begin(&wait, team->world, call, op, NULL, team->world->rank);
     while (!is_drained(team) && status == COH_OK)
         status = cohi_wait_step(&wait);
     cohi_wait_end(&wait);
@@ -440,7 +443,7 @@ static coh_status await_turn(coh_team *team, const char *call, cohi_opcode op)
 {
     coh_status status = COH_OK;
     cohi_wait wait;
-    cohi_wait_begin(&wait, team->world, call, op, NULL, -1);
+    cohi_wait_begin(&wait, team->world, call, op, NULL, team->world->rank);
     while (status == COH_OK && !take_turn(team))
         status = cohi_wait_step(&wait);
     cohi_wait_end(&wait);
@@ -498,8 +501,21 @@ coh_status cohi_team_assemble(coh_team *team, const char *call, cohi_opcode op)
     return cohi_team_enter(team, call, op);
 }
 
+/* Which call it was. */
+static __attribute__((noinline)) coh_status tell_call(const coh_team *team, coh_status status)
+{
+    const coh_world *world = team->world;
+    char text[128];
+    describe_call(team, world->rank, team->now, atomic_load(&world->slot->op), text, sizeof text);
+    return cohi_fail_add(status, "it was call #%llu of %s, %s",
+                         (unsigned long long)atomic_load(&world->slot->sequence),
+                         team->number == COHI_TEAM_WORLD ? "the world" : "its team", text);
+}
+
 coh_status cohi_team_leave(coh_team *team, coh_status status)
 {
+    if (COHI_UNLIKELY(status != COH_OK))
+        status = tell_call(team, status);
     atomic_store_explicit(&team->world->slot->op, COHI_OP_NONE, memory_order_relaxed);
     atomic_store_explicit(&team->busy, 0, memory_order_release);
     return status;

@@ -190,6 +190,26 @@ static coh_status check_writers(coh_world *world, const char *call)
     return COH_OK;
 }
 
+/* "it waited for u64 == 1 at offset 128, which is 0" */
+static coh_status tell(coh_world *world, const coh_watch *watch, const struct question *question,
+                       coh_status status)
+{
+    static const char *const signs[] = {[COH_EQ] = "==", [COH_NE] = "!=", [COH_GT] = ">",
+                                        [COH_GE] = ">=", [COH_LT] = "<",  [COH_LE] = "<="};
+    size_t bytes = coh_dtype_size(watch->dtype), index = 0;
+    while (index + 1 < watch->count && (!counts(watch, index) || holds(watch, index)))
+        index++;
+    uint64_t word = load_word((const char *)watch->words + index * bytes, bytes);
+    uint64_t value =
+                 read_value((const char *)watch->values + (watch->each ? index : 0) * bytes, bytes),
+             offset = 0;
+    (void)cohi_rma_locate(world, "", (const char *)watch->words + index * bytes, &offset);
+    return cohi_fail_add(status, "it waited for %s %s %lld at offset %llu, which is %lld%s",
+                         coh_dtype_name(watch->dtype), signs[watch->compare], (long long)value,
+                         (unsigned long long)offset, (long long)word,
+                         question->relevant > 1 ? ", among others" : "");
+}
+
 static coh_status fail_timeout(const coh_world *world, const char *call, const coh_watch *watch)
 {
     return cohi_world_fail(world, call, COH_TIMED_OUT,
@@ -207,16 +227,19 @@ static coh_status wait_long(coh_world *world, const char *call, const coh_watch 
     cohi_wait wait;
     cohi_rma_publish(world, COHI_OP_WAIT);
     cohi_wait_begin(&wait, world, call, COHI_OP_WAIT, NULL, watch->from);
+    wait.ends = ends;
     while (status == COH_OK && !answered(watch, question)) {
         status = cohi_wait_step(&wait);
         if (status == COH_OK && watch->from == COH_ANY_RANK)
             status = check_writers(world, call);
+        if (status != COH_OK && answered(watch, question)) /* it wrote before it was lost */
+            status = COH_OK;
         if (status == COH_OK && deadline != UINT64_MAX && cohi_now_ns() >= deadline)
             status = fail_timeout(world, call, watch);
     }
     cohi_wait_end(&wait);
     cohi_rma_publish(world, COHI_OP_NONE);
-    return status;
+    return COHI_LIKELY(status == COH_OK) ? status : tell(world, watch, question, status);
 }
 
 static coh_status wait_for(coh_world *world, const char *call, const coh_watch *watch,

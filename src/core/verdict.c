@@ -55,6 +55,9 @@ static void describe_loss(cohi_loss loss, int detail, char *text, size_t room)
     case COHI_LOSS_LINK:
         snprintf(text, room, "the connection to it broke");
         return;
+    case COHI_LOSS_REPLACED:
+        snprintf(text, room, "its process runs another program now, without finalize");
+        return;
     case COHI_LOSS_KILLED:
         snprintf(text, room, "killed by the simulator at step %d", detail);
         return;
@@ -99,7 +102,8 @@ static bool note(coh_world *world, int rank, uint64_t verdict)
         return false;
     atomic_store(&world->slot->alarm, 1);
     cohi_slot_ring(world->slot);
-    if (cohi_log_wants(COH_LOG_ERROR)) {
+    bool of_many = (verdict & 0xff) == COHI_VERDICT_STUCK && rank != world->rank;
+    if (!of_many && cohi_log_wants(COH_LOG_ERROR)) {
         char text[128];
         cohi_verdict_describe(verdict, text, sizeof text);
         cohi_log(COH_LOG_ERROR, "rank %d: rank %d is %s: %s", world->rank, rank,
@@ -116,21 +120,42 @@ void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict)
 /* What cannot be told to a peer is its own affair: it finds out by its own watch. */
 static void tell(coh_world *world, int to, int rank, uint64_t verdict)
 {
-    static const uint32_t alarm = 1;
     (void)cohi_control_put(world, to, cohi_slot_verdict_offset(rank), &verdict, sizeof verdict);
+}
+
+/* After all verdicts: a rank that is woken finds them together. */
+static void raise_alarm(coh_world *world, int to)
+{
+    static const uint32_t alarm = 1;
     (void)cohi_control_fence(world);
     (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &alarm, sizeof alarm);
+}
+
+void cohi_verdict_pass_all(coh_world *world, uint64_t *verdicts)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        if (verdicts[rank] && !note(world, rank, verdicts[rank]))
+            verdicts[rank] = COHI_VERDICT_NONE;
+    for (int to = 0; to < world->size; to++) {
+        if (to == world->rank || (!verdicts[to] && cohi_verdict_on(world, to)))
+            continue; /* but a rank learns what the others think of it */
+        for (int rank = 0; rank < world->size; rank++)
+            if (verdicts[rank])
+                tell(world, to, rank, verdicts[rank]);
+        raise_alarm(world, to);
+    }
 }
 
 void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict)
 {
     if (!note(world, rank, verdict))
         return;
-    for (int to = 0; to < world->size; to++)
-        if (to != world->rank && cohi_verdict_on(world, to) == COHI_VERDICT_NONE)
-            tell(world, to, rank, verdict);
-    if (rank != world->rank) /* it should learn what the others think of it */
-        tell(world, rank, rank, verdict);
+    for (int to = 0; to < world->size; to++) {
+        if (to == world->rank || (to != rank && cohi_verdict_on(world, to)))
+            continue;
+        tell(world, to, rank, verdict);
+        raise_alarm(world, to);
+    }
 }
 
 void cohi_verdict_spread(coh_world *world)
@@ -138,8 +163,10 @@ void cohi_verdict_spread(coh_world *world)
     for (int of = 0; of < world->size; of++) {
         uint64_t verdict = cohi_verdict_on(world, of);
         for (int to = 0; verdict && to < world->size; to++)
-            if (to != world->rank && !cohi_verdict_on(world, to))
+            if (to != world->rank && !cohi_verdict_on(world, to)) {
                 tell(world, to, of, verdict);
+                raise_alarm(world, to);
+            }
     }
 }
 
@@ -158,6 +185,28 @@ int cohi_verdict_cause(const coh_world *world, int rank)
         if (cohi_verdict_on(world, of))
             return of;
     return -1;
+}
+
+/* Another rank that `rank` knew something against before it was lost; or -1. */
+static int known_to(const coh_world *world, int rank)
+{
+    cohi_slot *slot = world->peers[rank].slot;
+    for (int of = 0; slot && of < world->size; of++)
+        if (of != rank && atomic_load(cohi_slot_verdict(slot, of)) && cohi_verdict_on(world, of))
+            return of;
+    return -1;
+}
+
+int cohi_verdict_origin(const coh_world *world, int rank)
+{
+    for (int hops = 0; hops < world->size; hops++) {
+        bool lost = cohi_verdict_status(cohi_verdict_on(world, rank)) == COH_PEER_LOST;
+        int before = lost && rank != world->rank ? known_to(world, rank) : -1;
+        if (before < 0)
+            break;
+        rank = before;
+    }
+    return rank;
 }
 
 /* A rank that is mapped does not leave without a word there. */
@@ -188,6 +237,15 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
                            status == COH_PEER_LOST ? "was lost" : "stalled", text);
 }
 
+/* Who waits for whom, where that is behind the verdict and was written down on this host. */
+static const char *circle_of(const coh_world *world, uint64_t verdict)
+{
+    cohi_board_head *head = world->board->head;
+    unsigned kind = verdict & 0xff;
+    bool told = kind == COHI_VERDICT_STUCK || kind == COHI_VERDICT_STOPPED;
+    return told && atomic_load(&head->circle_state) == 2 ? head->circle : "";
+}
+
 coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
 {
     uint64_t verdict = cohi_verdict_on(world, rank);
@@ -195,9 +253,11 @@ coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
         return COH_OK;
     char text[128];
     coh_status status = cohi_verdict_status(verdict);
+    const char *circle = circle_of(world, verdict);
     atomic_store(&world->slot->alarm, 1); /* whoever told us may not have come to that yet */
     cohi_verdict_describe(verdict, text, sizeof text);
-    return cohi_world_fail(world, call, status, "rank %d%s is %s: %s", rank,
+    return cohi_world_fail(world, call, status, "rank %d%s is %s: %s%s%s", rank,
                            rank == world->rank ? " (this rank)" : "",
-                           status == COH_PEER_LOST ? "lost" : "stalled", text);
+                           status == COH_PEER_LOST ? "lost" : "stalled", text, *circle ? ": " : "",
+                           circle);
 }

@@ -27,6 +27,10 @@ void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict);
 /* The same, and tells every other rank. */
 void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict);
 
+/* The same for several at once: [size], 0 for a rank without one. Whoever learns of one learns of all.
+ * Those that were known before become 0. */
+void cohi_verdict_pass_all(coh_world *world, uint64_t *verdicts);
+
 /* Tells every other rank all that is known, for one that leaves because of it. */
 void cohi_verdict_spread(coh_world *world);
 
@@ -44,6 +48,9 @@ coh_status cohi_verdict_status(uint64_t verdict);
 /* Who is behind it that `rank` does not do its part, or that this rank gives it up: the first of
  * `rank`, this rank and all others that something stands against; -1 when nothing is known. */
 int cohi_verdict_cause(const coh_world *world, int rank);
+
+/* The rank at which it began: one that is lost may have ended because of another. */
+int cohi_verdict_origin(const coh_world *world, int rank);
 
 /*
  * `rank` cannot be reached any more: an operation on it ended with COH_PEER_LOST, or it has left.

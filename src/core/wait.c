@@ -34,9 +34,12 @@
 #include "base/os.h"
 #include "core/mailbox.h"
 #include "core/peer.h"
+#include "core/survey.h"
 #include "core/verdict.h"
 
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 
 /* The longest that one step may count for: more means that this rank itself was not running. */
 #define STEP_COUNTS_NS (20 * COHI_NS_PER_MS)
@@ -45,8 +48,10 @@
 /* But the first time sooner: a ring can be missed (see cohi_control_wake) only by who announced
  * himself just then. */
 #define FIRST_SLEEP_NS (100 * COHI_NS_PER_US)
-/* How often a sleeper asks who keeps it waiting. */
-#define EXAMINE_NS (50 * COHI_NS_PER_MS)
+/* How often a sleeper asks who keeps it waiting; less often when that has taken long. */
+#define EXAMINE_NS      (50 * COHI_NS_PER_MS)
+#define EXAMINE_LATE_NS (250 * COHI_NS_PER_MS)
+#define LATE_NS         (2 * COHI_NS_PER_S)
 
 void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,
                      coh_team *team, int rank)
@@ -56,10 +61,9 @@ void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_o
                         .op = op,
                         .team = team,
                         .rank = rank,
-                        .shown = -1,
+                        .tag = -1,
                         .examine_at_ns = EXAMINE_NS,
                         .warn_at_ns = world->warn_ns,
-                        .suspect = {.rank = -1},
                         .left = -1};
 }
 
@@ -74,11 +78,13 @@ void cohi_wait_end(cohi_wait *wait)
     if (!wait->asleep)
         return;
     cohi_slot *slot = wait->world->slot;
+    cohi_doing_hide(&wait->doing);
     if (watches(wait))
         atomic_fetch_sub(&slot->watchers, 1);
     atomic_fetch_sub(&slot->sleepers, 1);
     atomic_store_explicit(&slot->waits_for, -1, memory_order_relaxed);
     atomic_store_explicit(&slot->since_ns, 0, memory_order_relaxed);
+    pthread_setcancelstate(wait->cancel_state, NULL);
 }
 
 /* ---- who keeps us waiting ---- */
@@ -89,20 +95,20 @@ static int first_suspect(const cohi_wait *wait)
     return missing >= 0 ? missing : wait->rank;
 }
 
-/* A message or a word may come from any rank; everything else is owed by those that take part. */
-static bool is_for_anybody(const cohi_wait *wait)
+/* What others are to know of the wait. */
+static cohi_awaited awaited_by(const cohi_wait *wait)
 {
-    return !wait->team && wait->rank < 0
-           && (wait->op == COHI_OP_RECEIVE || wait->op == COHI_OP_WAIT);
-}
-
-/* Tells others for whom this rank waits when it blames nobody itself: else they would take it for
- * the one that keeps them waiting. */
-static void show_unblamed(const cohi_wait *wait)
-{
-    int whom = wait->shown == -1 && is_for_anybody(wait) ? COHI_WAITS_FOR_ANYBODY : wait->shown;
-    if (whom != -1)
-        atomic_store_explicit(&wait->world->slot->waits_for, whom, memory_order_relaxed);
+    const coh_world *world = wait->world;
+    cohi_awaited awaited = {.op = wait->op,
+                            .sequence = wait->team ? atomic_load(&world->slot->sequence) : 0,
+                            .tag = wait->tag,
+                            .rank = wait->list ? -1 : first_suspect(wait),
+                            .ends = wait->ends};
+    if (wait->list)
+        wait->list(wait->waiting, &awaited.ranks);
+    for (int rank = 0; !wait->list && awaited.rank < 0 && rank < world->size; rank++)
+        cohi_ranks_add(&awaited.ranks, rank);
+    return awaited;
 }
 
 /* From the rank that we wait for to the one that it waits for, and so on: the last one is to blame.
@@ -112,8 +118,8 @@ static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
     *sight = cohi_peer_look(world, rank);
     for (int hops = 0; hops < world->size; hops++) {
         int next = sight->waits_for;
-        bool onward = sight->known && !sight->stopped && sight->op != COHI_OP_NONE && next >= 0
-                      && next < world->size && next != world->rank && next != rank;
+        bool onward = sight->known && !sight->stopped && !sight->busy && sight->op != COHI_OP_NONE
+                      && next >= 0 && next < world->size && next != world->rank && next != rank;
         cohi_sight further = onward ? cohi_peer_look(world, next) : *sight;
         if (!onward || further.phase == COHI_PHASE_LEFT) /* that is for the one who waits for it */
             break;
@@ -121,24 +127,6 @@ static int follow_chain(coh_world *world, int rank, cohi_sight *sight)
         *sight = further;
     }
     return rank;
-}
-
-/* How long the suspect has been in the same place, in this rank's own time. Who waits for anybody
- * is not to blame, and nobody can tell who is. */
-static void observe(cohi_wait *wait, int rank, const cohi_sight *sight)
-{
-    cohi_suspect *suspect = &wait->suspect;
-    uint64_t passed = wait->waited_ns - wait->unchanged_from_ns;
-    wait->unchanged_from_ns = wait->waited_ns;
-    bool held =
-        sight->stopped || (sight->op != COHI_OP_NONE && sight->waits_for != COHI_WAITS_FOR_ANYBODY);
-    bool same = suspect->rank == rank && suspect->op == sight->op && suspect->beat == sight->beat
-                && suspect->sequence == sight->sequence;
-    suspect->unchanged_ns = held && same ? suspect->unchanged_ns + passed : 0;
-    suspect->rank = rank;
-    suspect->op = sight->op;
-    suspect->beat = sight->beat;
-    suspect->sequence = sight->sequence;
 }
 
 /* The first rank whose wait comes to this length warns for all: hundreds of them wait for the same
@@ -152,18 +140,52 @@ static bool is_first_to_warn(coh_world *world, uint64_t length_ns)
     return false;
 }
 
-static void warn(cohi_wait *wait, int rank, const cohi_sight *sight)
+/* Whether this rank is to warn now, for all. */
+static bool is_to_warn(cohi_wait *wait)
 {
     if (wait->warn_at_ns == 0 || wait->waited_ns < wait->warn_at_ns)
-        return;
+        return false;
     uint64_t length_ns = wait->warn_at_ns;
     wait->warn_at_ns *= 2;
-    if (!is_first_to_warn(wait->world, length_ns))
-        return;
+    return is_first_to_warn(wait->world, length_ns);
+}
+
+static void warn_of(cohi_wait *wait, int rank, const cohi_sight *sight)
+{
     char text[128];
+    if (!is_to_warn(wait))
+        return;
     cohi_sight_describe(sight, text, sizeof text);
     cohi_log(COH_LOG_WARN, "rank %d has waited %.1f s in %s for rank %d, which is %s",
              wait->world->rank, (double)wait->waited_ns / 1e9, cohi_opcode_name(wait->op), rank,
+             text);
+}
+
+/* With what each of them is doing who could end the wait. */
+static void warn_of_any(cohi_wait *wait, const cohi_awaited *awaited)
+{
+    enum { TOLD = 4 };
+    char text[512] = "";
+    size_t length = 0;
+    int told = 0, more = 0;
+    if (!is_to_warn(wait))
+        return;
+    for (int rank = 0; rank < wait->world->size; rank++) {
+        if (rank == wait->world->rank || !cohi_ranks_has(&awaited->ranks, rank))
+            continue;
+        more += told == TOLD;
+        if (told == TOLD)
+            continue;
+        char one[96];
+        cohi_sight sight = cohi_peer_look(wait->world, rank);
+        cohi_sight_describe(&sight, one, sizeof one);
+        length += (size_t)snprintf(text + length, sizeof text - length, "%srank %d is %s",
+                                   told++ ? ", " : ": ", rank, one);
+    }
+    if (more > 0)
+        snprintf(text + length, sizeof text - length, ", and %d more", more);
+    cohi_log(COH_LOG_WARN, "rank %d has waited %.1f s in %s for %s%s", wait->world->rank,
+             (double)wait->waited_ns / 1e9, cohi_opcode_name(wait->op), told ? "anybody" : "itself",
              text);
 }
 
@@ -207,9 +229,6 @@ static coh_status judge(cohi_wait *wait, int rank, const cohi_sight *sight)
         wait->left = rank; /* what is waited for may have come just before: look once more first */
     } else if (left) {
         return judge_left(wait, rank);
-    } else if (world->stall_ns && wait->suspect.unchanged_ns >= world->stall_ns) {
-        cohi_verdict_kind kind = sight->stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK;
-        cohi_verdict_pass(world, rank, cohi_verdict(kind, 0, (int)sight->op));
     } else if (world->timeout_ns && wait->waited_ns >= world->timeout_ns) {
         cohi_verdict_pass(world, rank, cohi_verdict(COHI_VERDICT_TIMED_OUT, 0, (int)sight->op));
     }
@@ -225,22 +244,36 @@ static coh_status blame_nobody(const cohi_wait *wait)
                            (double)wait->waited_ns / 1e9);
 }
 
-/* The verdict is on the one at the end of the chain. It ends this wait if it is on one that
+/* A verdict is on the one at the end of the chain. It ends this wait if it is on one that
  * this wait is for; else the one that is waited for learns of it, and goes on or fails itself. */
-static coh_status examine(cohi_wait *wait)
+static coh_status blame(cohi_wait *wait, int rank)
 {
-    wait->examine_at_ns = wait->waited_ns + EXAMINE_NS;
-    int rank = first_suspect(wait);
-    if (rank < 0)
-        show_unblamed(wait);
-    if (rank < 0 || rank == wait->world->rank)
-        return blame_nobody(wait);
-    atomic_store_explicit(&wait->world->slot->waits_for, rank, memory_order_relaxed);
     cohi_sight sight;
     rank = follow_chain(wait->world, rank, &sight);
-    observe(wait, rank, &sight);
-    warn(wait, rank, &sight);
+    warn_of(wait, rank, &sight);
     return judge(wait, rank, &sight);
+}
+
+static coh_status examine(cohi_wait *wait)
+{
+    coh_world *world = wait->world;
+    cohi_awaited awaited = awaited_by(wait);
+    bool by_one = awaited.rank >= 0 && awaited.rank != world->rank;
+    uint64_t looked_ns = wait->examined_ns;
+    wait->examine_at_ns =
+        wait->waited_ns + (wait->waited_ns < LATE_NS ? EXAMINE_NS : EXAMINE_LATE_NS);
+    wait->examined_ns = cohi_now_ns();
+    atomic_store_explicit(&world->slot->waits_for,
+                          awaited.rank >= 0 ? awaited.rank : COHI_WAITS_FOR_ANYBODY,
+                          memory_order_relaxed);
+    cohi_doing_show(world, &awaited, looked_ns, &wait->doing);
+    if (awaited.rank < 0 || (!by_one && !cohi_doing_has_others(world, wait->doing)))
+        warn_of_any(wait, &awaited);
+    coh_status status = by_one ? blame(wait, awaited.rank) : blame_nobody(wait);
+    if (status != COH_OK)
+        return status;
+    cohi_doing_look_around(world);
+    return cohi_survey(world, wait->call, wait->hint);
 }
 
 /* ---- the ladder ---- */
@@ -257,6 +290,7 @@ static void announce(cohi_wait *wait)
 {
     cohi_slot *slot = wait->world->slot;
     wait->asleep = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wait->cancel_state);
     wait->last_ns = cohi_now_ns();
     atomic_store_explicit(&slot->since_ns, wait->last_ns, memory_order_relaxed);
     atomic_fetch_add(&slot->sleepers, 1);

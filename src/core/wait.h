@@ -13,28 +13,27 @@
  *     cohi_wait_end(&wait);
  *
  * Time is counted as the waiter's own: a step that took long (the job was paused) counts little.
+ *
+ * A thread that sleeps here cannot be cancelled (pthread_cancel): what it waits for may be half done
+ * by others. The request stays pending, for the first cancellation point after the call.
  */
 #ifndef COHI_CORE_WAIT_H
 #define COHI_CORE_WAIT_H
 
-#include "core/world.h"
-
-/* Who is believed to keep this rank waiting, and since when it has looked the same. */
-typedef struct cohi_suspect {
-    int rank; /* -1: nobody yet */
-    unsigned op;
-    unsigned beat;
-    uint64_t sequence;
-    uint64_t unchanged_ns;
-} cohi_suspect;
+#include "core/doing.h"
 
 typedef struct cohi_wait {
     coh_world *world;
     const char *call;
     cohi_opcode op;
-    coh_team *team; /* whose members are waited for, or NULL */
-    int rank;       /* the one that is waited for next; -1: any */
-    int shown;      /* of several requests: for whom others see it wait, as in a slot; else -1 */
+    coh_team *team;   /* whose members are waited for, or NULL */
+    int rank;         /* the one that is waited for next; -1: any */
+    int tag;          /* of the message; -1: none */
+    bool ends;        /* by itself, at a time that the caller gave */
+    const char *hint; /* what else to say when it cannot end, or NULL */
+    /* Of whom any can end it, where that is not every rank; or NULL. */
+    void (*list)(const void *waiting, cohi_ranks *ranks);
+    const void *waiting; /* passed to it */
     unsigned looks;
     unsigned climbed; /* steps after the first looks */
     unsigned yields;  /* among them */
@@ -47,10 +46,11 @@ typedef struct cohi_wait {
     uint64_t waited_ns;
     uint64_t examine_at_ns; /* in waited time, as the next */
     uint64_t warn_at_ns;
-    uint64_t unchanged_from_ns;
-    cohi_suspect suspect;
-    int left;          /* a rank that was seen to have left; -1: none */
-    bool looked_again; /* the caller has looked once more after a verdict */
+    uint64_t examined_ns; /* when it last was */
+    cohi_doing *doing;    /* where others see it, once it takes long */
+    int cancel_state;     /* the thread's, before it slept */
+    int left;             /* a rank that was seen to have left; -1: none */
+    bool looked_again;    /* the caller has looked once more after a verdict */
 } cohi_wait;
 
 void cohi_wait_begin(cohi_wait *wait, coh_world *world, const char *call, cohi_opcode op,

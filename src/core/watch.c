@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/exit.h"
+#include "core/image.h"
 #include "core/verdict.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ struct watched {
     int rank;
     int pidfd; /* -1: the process is looked for by its number */
     pid_t pid;
+    int going; /* looks since it was seen to be ending, or another program */
 };
 
 /* The table of who is watched; `wake` makes the watcher read it again. */
@@ -42,6 +44,10 @@ static pid_t watcher_process; /* a forked child inherits the table but not the t
 /* How often to look whether a rank has called coh_global_exit; all are to be gone within a
  * second. */
 enum { EXIT_LOOK_MS = 200 };
+
+/* How many looks a rank may take that is in exit(3), or whose program is gone, until its process
+ * has ended: after that it counts as lost, though the process is there. */
+enum { GOING_LOOKS = 3 };
 
 static uint64_t reaped(cohi_slot *slot, bool supervised, uint64_t until)
 {
@@ -111,12 +117,64 @@ static void let_go(void)
     pthread_mutex_unlock(&watch_lock);
 }
 
-static void check_exit(void)
+/* What else there is to do for each world now and then. The end of the last thread of the program
+ * would be the end of the process if it were not for this one. */
+static void check_worlds(void)
 {
     pthread_mutex_lock(&watch_lock);
-    for (size_t i = 0; i < table_count; i++)
+    for (size_t i = 0; i < table_count; i++) {
         cohi_exit_if_asked(table[i].world);
+        cohi_image_hold(table[i].world);
+    }
     pthread_mutex_unlock(&watch_lock);
+    if (cohi_os_program_ended())
+        exit(0);
+}
+
+/* An exit handler may never return, and exec leaves the process. */
+static uint64_t verdict_on_going(struct watched *entry)
+{
+    cohi_slot *slot = cohi_board_slot(entry->world->board, entry->rank);
+    unsigned phase = atomic_load(&slot->phase);
+    bool exiting = phase == COHI_PHASE_EXITING;
+    if (phase == COHI_PHASE_LEFT || (!exiting && !cohi_image_is_gone(slot))) {
+        entry->going = 0;
+        return COHI_VERDICT_NONE;
+    }
+    if (++entry->going < GOING_LOOKS)
+        return COHI_VERDICT_NONE;
+    return cohi_verdict(COHI_VERDICT_LOST, exiting ? COHI_LOSS_UNFINISHED : COHI_LOSS_REPLACED, 0);
+}
+
+/* Takes the first entry from `*from` on out of the table that is gone though its process is not, and
+ * holds its world. */
+static bool take_gone(size_t *from, struct watched *gone, uint64_t *verdict)
+{
+    bool found = false;
+    pthread_mutex_lock(&watch_lock);
+    for (; *from < table_count && !found; ++*from) {
+        struct watched *entry = &table[*from];
+        *verdict = verdict_on_going(entry);
+        found = *verdict != COHI_VERDICT_NONE;
+        if (found) {
+            *gone = *entry;
+            *entry = table[--table_count];
+            attended = gone->world;
+            --*from;
+        }
+    }
+    pthread_mutex_unlock(&watch_lock);
+    return found;
+}
+
+static void check_going(void)
+{
+    struct watched gone;
+    uint64_t verdict;
+    for (size_t from = 0; take_gone(&from, &gone, &verdict);) {
+        cohi_verdict_note(gone.world, gone.rank, verdict);
+        let_go();
+    }
 }
 
 /* What to poll: the wake descriptor, then one for each entry. */
@@ -175,16 +233,20 @@ static bool goes_on(void)
 static void *watch(void *arg)
 {
     (void)arg;
+    cohi_os_thread_serves(true);
+    cohi_image_begin();
     while (goes_on()) {
         struct watched ended;
         bool look = sleep_on_table();
-        check_exit();
+        check_worlds();
         uint64_t until = cohi_now_ns() + REAP_GRACE_NS;
         while (look && take_ended(&ended)) {
             attend_end(&ended, until);
             let_go();
         }
+        check_going();
     }
+    cohi_os_thread_serves(false);
     return NULL;
 }
 
@@ -235,8 +297,10 @@ static coh_status add_peers(coh_world *world)
     coh_status status = make_room((size_t)world->size);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
         if (can_watch(world, rank))
-            table[table_count++] = (struct watched){world, rank, world->peers[rank].pidfd,
-                                                    (pid_t)world->peers[rank].pid};
+            table[table_count++] = (struct watched){.world = world,
+                                                    .rank = rank,
+                                                    .pidfd = world->peers[rank].pidfd,
+                                                    .pid = (pid_t)world->peers[rank].pid};
     if (status == COH_OK) {
         worlds++;
         world->watched = true;
@@ -246,13 +310,14 @@ static coh_status add_peers(coh_world *world)
     return status;
 }
 
-static void remove_peers(const coh_world *world)
+static void remove_peers(coh_world *world)
 {
     pthread_mutex_lock(&watch_lock);
     for (size_t i = table_count; i > 0; i--)
         if (table[i - 1].world == world)
             table[i - 1] = table[--table_count];
     worlds--;
+    cohi_image_release(world);
     notify();
     while (attended == world)
         pthread_cond_wait(&let_go_of, &watch_lock);

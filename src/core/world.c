@@ -5,7 +5,9 @@
 #include "core/crew.h"
 #include "core/heap.h"
 #include "core/mailbox.h"
+#include "core/peer.h"
 #include "core/register.h"
+#include "core/survey.h"
 #include "core/verdict.h"
 #include "core/watch.h"
 
@@ -265,10 +267,12 @@ coh_status cohi_world_new(int rank, int size, coh_world **world)
         free(peers);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
     }
-    *made = (coh_world){.rank = rank, .size = size, .peers = peers, .inspection = {.rank = -1}};
+    *made = (coh_world){.rank = rank, .size = size, .peers = peers};
     for (int i = 0; i < size; i++)
         peers[i].pidfd = -1;
     atomic_store(&made->state, COHI_WORLD_CLOSED);
+    pthread_mutex_init(&made->rest_lock, NULL);
+    pthread_mutex_init(&made->survey_lock, NULL);
     pthread_mutex_init(&made->inspect_lock, NULL);
     pthread_mutex_init(&made->team_lock, NULL);
     pthread_mutex_init(&made->context_lock, NULL);
@@ -339,10 +343,14 @@ void cohi_world_dissolve(coh_world *world)
     world->endpoint = NULL;
     world->group = NULL;
     world->slot = NULL;
+    cohi_survey_close(world);
+    cohi_peer_close_all(world);
     free(world->fault);
     free(world->peers);
     world->peers = NULL;
     pthread_mutex_destroy(&world->inspect_lock);
+    pthread_mutex_destroy(&world->survey_lock);
+    pthread_mutex_destroy(&world->rest_lock);
     pthread_mutex_destroy(&world->team_lock);
     pthread_mutex_destroy(&world->context_lock);
     bury(world);

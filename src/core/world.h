@@ -23,6 +23,7 @@ struct cohi_heap;
 struct cohi_crew;
 struct cohi_fault;
 struct cohi_mailbox;
+struct cohi_survey;
 
 /* Bits of coh_world.state; 0 is an open world with nothing special about it. */
 enum {
@@ -37,9 +38,11 @@ typedef struct cohi_peer {
     char *heap;      /* its heap in this process, or NULL: by engine */
     cohi_slot *slot; /* its slot on the board, or NULL: by engine */
     pid_t pid;
-    int pidfd;       /* -1: a thread of this process, or on another host */
-    uint64_t unused; /* makes 32 bytes, so that the index on the way of every put is a shift */
+    int pidfd;                          /* -1: a thread of this process, or on another host */
+    struct cohi_inspection *inspection; /* of a slot that is not mapped, or NULL: none yet */
 } cohi_peer;
+
+_Static_assert(sizeof(cohi_peer) == 32, "the index on the way of every put is a shift");
 
 /* Memory of this process that is a view of part of its heap (core/register.h). Others look at it
  * while it changes: `bytes` is stored last, and zeroed first. */
@@ -51,13 +54,6 @@ typedef struct cohi_window {
 } cohi_window;
 
 enum { COHI_WINDOWS_MAX = 8 };
-
-/* How a peer's slot is read when it is not mapped: one get at a time, looked at when it is done. */
-typedef struct cohi_inspection {
-    cohi_op op;
-    int rank; /* -1: none under way */
-    _Alignas(COHI_CACHE_LINE) unsigned char seen[2 * COHI_CACHE_LINE];
-} cohi_inspection;
 
 struct coh_world {
     /* Read by every call. */
@@ -103,8 +99,11 @@ struct coh_world {
     coh_context *contexts;
     uint64_t free_contexts; /* numbers, a bit each */
     struct cohi_mailbox *mailbox;
+    pthread_mutex_t rest_lock;  /* of the next */
+    uint64_t rest_runs;         /* of the threads that wait for nothing, at the last look */
+    struct cohi_survey *survey; /* what its waits have seen of all ranks, or NULL */
+    pthread_mutex_t survey_lock;
     pthread_mutex_t inspect_lock;
-    cohi_inspection inspection;
 
     coh_world *next; /* in the list of worlds, or of tombstones */
 };

@@ -75,7 +75,8 @@ typedef enum cohi_loss {
     COHI_LOSS_THREAD = 5,     /* its thread ended without finalize */
     COHI_LOSS_LEFT = 6,       /* finalized while others still needed it */
     COHI_LOSS_LINK = 7,       /* the connection to it broke */
-    COHI_LOSS_KILLED = 8      /* killed by the simulator; detail: the step */
+    COHI_LOSS_KILLED = 8,     /* killed by the simulator; detail: the step */
+    COHI_LOSS_REPLACED = 9    /* its process runs another program */
 } cohi_loss;
 
 /* What an engine tells core. `world` is args->world. */

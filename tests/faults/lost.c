@@ -86,6 +86,62 @@ static void returns_without_finalize(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* ---- the process is there, and the rank is not ---- */
+
+static void never_return(void)
+{
+    for (;;)
+        pause();
+}
+
+static void exec_another(void)
+{
+    execl("/bin/sleep", "sleep", "20", (char *)NULL);
+}
+
+static void end_main_thread(void)
+{
+    pthread_exit(NULL);
+}
+
+/* What runs at exit was registered before Cohort was. */
+static void exit_for_ever(void)
+{
+    exit(0);
+}
+
+static void gone_in_a_way(test_rank *self, void (*go)(void), const char *words)
+{
+    struct scene *scene = self->shared;
+    if (go == exit_for_ever && self->rank == VICTIM_RANK)
+        atexit(never_return);
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    fault_stamp(&scene->stamps[self->rank]);
+    if (self->rank == VICTIM_RANK)
+        go();
+    CHECK_REFUSED(coh_barrier(self->world), COH_PEER_LOST, words);
+    double took = fault_since(&scene->stamps[VICTIM_RANK]);
+    if (took > LOSS_LIMIT_S + 0.5)
+        test_fail("the loss was learnt after %.2f s; the deadline is %.1f s", took, LOSS_LIMIT_S);
+    coh_finalize(self->world);
+}
+
+static void replaced_by_exec(test_rank *self)
+{
+    gone_in_a_way(self, exec_another, "rank 1|another program");
+}
+
+static void main_thread_ends(test_rank *self)
+{
+    gone_in_a_way(self, end_main_thread, "rank 1|without finalize");
+}
+
+static void exit_handler_never_returns(test_rank *self)
+{
+    gone_in_a_way(self, exit_for_ever, "rank 1|without finalize");
+}
+
 /* Nobody meets anybody: only puts, to all ranks in turn, until one is refused. */
 static void killed_in_puts(test_rank *self)
 {
@@ -304,6 +360,12 @@ const test_case fault_lost[] = {
     CASE(returns_without_finalize, "F7 F26", ON_MEMORY, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
     CASE(jobs_are_independent, "F13", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(replaced_by_exec, "F1 F7", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(main_thread_ends, "F1 F7", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(exit_handler_never_returns, "F1 F7", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
     CASE(thread_of_two_crews_ends, "F7", ON_THREADS, SIZE(1), .mode = TEST_ALONE, .limit_s = 20),
     CASE(exits_globally, "F10", ON_SHM | ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,

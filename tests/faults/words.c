@@ -180,6 +180,21 @@ static void waits_end_with_their_writer(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* The sentence has the arguments. */
+static void check_told(coh_world *world, uint64_t *word)
+{
+    uint64_t got, nine = 9;
+    coh_team *team = coh_team_world(world);
+    CHECK_REFUSED(coh_send(team, VICTIM_RANK, 5, &nine, 8), COH_PEER_LOST,
+                  "rank 1|send 8 bytes to rank 1 with tag 5");
+    CHECK_REFUSED(coh_receive(team, VICTIM_RANK, COH_ANY_TAG, &got, 8, NULL), COH_PEER_LOST,
+                  "rank 1|receive up to 8 bytes from rank 1 with any tag");
+    CHECK_REFUSED(coh_wait_until(world, COH_U64, word, COH_GE, &nine, VICTIM_RANK), COH_PEER_LOST,
+                  "rank 1|waited for u64 >= 9 at offset|which is 0");
+    CHECK_REFUSED(coh_all_reduce(team, COH_U64, COH_SUM, &got, &got, 1), COH_PEER_LOST,
+                  "rank 1|it was call #|all_reduce");
+}
+
 /* What names the lost rank is refused; what does not, works. */
 static void words_of_the_lost(test_rank *self)
 {
@@ -196,6 +211,8 @@ static void words_of_the_lost(test_rank *self)
     }
     coh_world *world = self->world;
     fault_check_lost(coh_barrier(world), VICTIM_RANK, &scene->stamps[VICTIM_RANK]);
+    CHECK_SAYS("it was call #|of the world, barrier");
+    check_told(world, word);
     int gone = VICTIM_RANK, other = self->rank == 0 ? 2 : 0;
     CHECK_REFUSED(coh_atomic_fetch(world, COH_ATOMIC_ADD, COH_U64, word, &one, &got, gone),
                   COH_PEER_LOST, "rank 1");
@@ -203,10 +220,10 @@ static void words_of_the_lost(test_rank *self)
                   COH_PEER_LOST, "rank 1");
     CHECK_EQ(got, 0);
     CHECK_REFUSED(coh_atomic(world, COH_ATOMIC_ADD, COH_U64, word, &one, gone), COH_PEER_LOST,
-                  "rank 1");
+                  "rank 1|atomic add of u64 at offset");
     CHECK_REFUSED(coh_signal(world, word, 1, COH_SIGNAL_ADD, gone), COH_PEER_LOST, "rank 1");
     CHECK_REFUSED(coh_put_signal(world, &word[1], &one, 8, word, 1, COH_SIGNAL_ADD, gone),
-                  COH_PEER_LOST, "rank 1");
+                  COH_PEER_LOST, "rank 1|put 8 bytes at offset|signal at offset");
     CHECK_REFUSED(coh_put_strided(world, word, 8, &one, 8, 8, 1, gone), COH_PEER_LOST, "rank 1");
     CHECK_OK(coh_atomic_fetch(world, COH_ATOMIC_ADD, COH_U64, &word[2], &one, &got, other));
     CHECK_OK(coh_put_signal(world, &word[1], &one, 8, &word[3], 1, COH_SIGNAL_ADD, other));

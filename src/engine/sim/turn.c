@@ -389,6 +389,7 @@ static void wait_tick(cohi_fabric *fabric)
 static void *run_clock(void *arg)
 {
     cohi_fabric *fabric = arg;
+    cohi_os_thread_serves(true);
     pthread_mutex_lock(&fabric->lock);
     while (!fabric->closing) {
         uint64_t now = cohi_now_ns();
@@ -400,6 +401,7 @@ static void *run_clock(void *arg)
             wait_tick(fabric);
     }
     pthread_mutex_unlock(&fabric->lock);
+    cohi_os_thread_serves(false);
     return NULL;
 }
 
