@@ -20,14 +20,17 @@ void cohi_team_free_gear(coh_team *team)
         gear->free(gear);
 }
 
-static void free_team(coh_team *team)
+/* All that it has; the handle stays. */
+static void empty_team(coh_team *team)
 {
     cohi_team_free_gear(team);
     free(team->ranks);
     free(team->indices);
     free(team->meets);
     free(team->slots);
-    free(team);
+    team->ranks = team->indices = NULL;
+    team->meets = NULL;
+    team->slots = NULL;
 }
 
 static coh_team *allocate_team(int size, int world_size)
@@ -41,7 +44,8 @@ static coh_team *allocate_team(int size, int world_size)
     team->slots = calloc((size_t)size, sizeof *team->slots);
     if (team->ranks && team->indices && team->meets && team->slots)
         return team;
-    free_team(team);
+    empty_team(team);
+    free(team);
     return NULL;
 }
 
@@ -96,9 +100,17 @@ coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int si
 
 void cohi_team_close_all(coh_world *world)
 {
+    for (coh_team *team = world->teams; team; team = team->next) {
+        team->open = false;
+        empty_team(team);
+    }
+}
+
+void cohi_team_forget_all(coh_world *world)
+{
     while (world->teams) {
         coh_team *next = world->teams->next;
-        free_team(world->teams);
+        free(world->teams);
         world->teams = next;
     }
 }
