@@ -580,9 +580,11 @@ coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const
 /* ---- and out ---- */
 
 /* Completes and meets, as far as the others can still be met: first so that all have sent what they
- * send, then so that nobody leaves while another copies. */
+ * send and made their last call on every team, then so that nobody leaves while another copies, or
+ * compares those calls. */
 static coh_status part(coh_world *world, const char *call)
 {
+    coh_status concluded = COH_OK;
     cohi_mailbox_settle(world, call);
     if (world->driven)
         return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
@@ -595,8 +597,10 @@ static coh_status part(coh_world *world, const char *call)
     if (status == COH_OK)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
+        concluded = cohi_team_conclude_all(world, call);
+    if (status == COH_OK)
         status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
-    return cohi_team_leave(world->team, status);
+    return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
 }
 
 /* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint

@@ -145,6 +145,11 @@ coh_status cohi_team_compare_past(coh_team *team, const char *call);
  * that can no longer be put off. */
 void cohi_team_look_back(coh_team *team);
 
+/* For the end of the world, when all ranks have made their last calls: whether the members of each
+ * open team made the same ones. What a call of this rank has told before is not told again. It
+ * waits for nobody. */
+coh_status cohi_team_conclude_all(coh_world *world, const char *call);
+
 /* The error that stands against the team, if one does: a lost or stalled member, a mismatch. */
 coh_status cohi_team_standing(coh_team *team, const char *call);
 

@@ -23,7 +23,8 @@
     X(groups)           \
     X(locked)           \
     X(collectives)      \
-    X(disagree)
+    X(disagree)         \
+    X(conclude)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \
