@@ -129,6 +129,8 @@ coh_status cohi_init_board(int size, bool measure, const cohi_config *config, co
         cohi_host_profile_obtain(config->profile, host);
     else
         cohi_host_profile_read(config->profile, host);
+    if (*host->warning)
+        cohi_log(COH_LOG_WARN, "%s", host->warning);
     coh_status status =
         cohi_board_create(size, 0, program_invocation_short_name, &host->profile, board);
     free(host);
