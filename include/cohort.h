@@ -22,7 +22,9 @@
  *  17. Registered memory      memory that the program had before, made symmetric
  *
  * Conventions, true for every call unless it says otherwise:
- *   - It is thread-safe, and may be made by any thread of the rank.
+ *   - It is thread-safe, and may be made by any thread of the rank. Cancellation (pthread_cancel)
+ *     is deferred inside it: the call goes on to its end, and the request stays pending until the
+ *     thread's next cancellation point. The asynchronous type is not supported.
  *   - It returns a coh_status. Outputs come last and are set only on COH_OK.
  *   - A refused call changed nothing; coh_last_error() says what was refused and why.
  *   - "Collective" means that every rank of the world makes the call, in the same order.

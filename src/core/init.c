@@ -1,5 +1,6 @@
 #include "core/init.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -519,7 +520,7 @@ static coh_status fall_back(const coh_options *options, const cohi_config *confi
     return init_alone(&alone, config, world);
 }
 
-coh_status coh_init(const coh_options *given, coh_world **world)
+static coh_status init(const coh_options *given, coh_world **world)
 {
     coh_options options;
     cohi_config config;
@@ -533,6 +534,14 @@ coh_status coh_init(const coh_options *given, coh_world **world)
     return status;
 }
 
+coh_status coh_init(const coh_options *options, coh_world **world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init(options, world);
+    cohi_cancel_release(held);
+    return status;
+}
+
 static coh_status check_size(const char *call, int size)
 {
     if (size >= 1 && size <= COHI_RANKS_MAX)
@@ -541,7 +550,7 @@ static coh_status check_size(const char *call, int size)
                      COHI_RANKS_MAX);
 }
 
-coh_status coh_init_threads(int ranks, const coh_options *given, coh_world **worlds)
+static coh_status init_threads(int ranks, const coh_options *given, coh_world **worlds)
 {
     static const char call[] = "coh_init_threads";
     coh_options options;
@@ -555,8 +564,16 @@ coh_status coh_init_threads(int ranks, const coh_options *given, coh_world **wor
     return cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
 }
 
-coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const coh_options *given,
-                              coh_world **world)
+coh_status coh_init_threads(int ranks, const coh_options *options, coh_world **worlds)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init_threads(ranks, options, worlds);
+    cohi_cancel_release(held);
+    return status;
+}
+
+static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
+                                 const coh_options *given, coh_world **world)
 {
     static const char call[] = "coh_init_unique_id";
     coh_options options;
@@ -576,6 +593,15 @@ coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const
     cohi_board_close(&board);
     if (options.fall_back && can_fall_back(status))
         return fall_back(&options, &config, world);
+    return status;
+}
+
+coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size,
+                              const coh_options *options, coh_world **world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init_unique_id(id, rank, size, options, world);
+    cohi_cancel_release(held);
     return status;
 }
 
@@ -620,7 +646,7 @@ static void tell_before_leaving(coh_world *world, const char *call)
     cohi_fail(COH_OK, "%s", kept);
 }
 
-coh_status coh_finalize(coh_world *world)
+static coh_status finalize(coh_world *world)
 {
     static const char call[] = "coh_finalize";
     if (!world)
@@ -640,5 +666,13 @@ coh_status coh_finalize(coh_world *world)
         cohi_register_keep_alone(world);
     atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
     cohi_world_dissolve(world);
+    return status;
+}
+
+coh_status coh_finalize(coh_world *world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = finalize(world);
+    cohi_cancel_release(held);
     return status;
 }

@@ -24,7 +24,8 @@
     X(locked)           \
     X(collectives)      \
     X(disagree)         \
-    X(conclude)
+    X(conclude)         \
+    X(cancel)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \
