@@ -34,8 +34,8 @@ COH_API const char *coh_reduce_op_name(coh_reduce_op op);
 /*
  * All of these are collective over the team: every member makes the call, with the same type,
  * operation, counts and root. Members that differ get COH_MISMATCH with both sides' values (of a
- * list of counts a hash), at this call or at one of their next three on the team, and nothing is
- * written from a member that differed.
+ * list of counts a hash), at this call or at one of their next three on the team, or at
+ * coh_finalize when no more follow; and nothing is written from a member that differed.
  *
  * Counts are elements of `dtype`. Source and target are any memory; what lies in the symmetric heap
  * needs no copy on the way. They do not overlap, or are the same (each call says what that is);

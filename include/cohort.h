@@ -22,7 +22,9 @@
  *  17. Registered memory      memory that the program had before, made symmetric
  *
  * Conventions, true for every call unless it says otherwise:
- *   - It is thread-safe, and may be made by any thread of the rank.
+ *   - It is thread-safe, and may be made by any thread of the rank. Cancellation (pthread_cancel)
+ *     is deferred inside it: the call goes on to its end, and the request stays pending until the
+ *     thread's next cancellation point. The asynchronous type is not supported.
  *   - It returns a coh_status. Outputs come last and are set only on COH_OK.
  *   - A refused call changed nothing; coh_last_error() says what was refused and why.
  *   - "Collective" means that every rank of the world makes the call, in the same order.
@@ -213,11 +215,14 @@ COH_API coh_status coh_engine_available(const char *engine);
 
 /*
  * Leaves the job: completes what this rank issued, waits for the others, frees everything.
- * Collective. All resources are freed, also when it returns COH_PEER_LOST, COH_STALLED or
- * COH_MISMATCH, which say only that the others could not be waited for; COH_BUSY,
- * COH_WRONG_THREAD and COH_FORKED refuse the call and free nothing. Doing it again, or to NULL,
- * is COH_OK and does nothing (a process remembers the last 4096 worlds that it finalized). No
- * other thread may be inside a call on the world.
+ * Collective. All resources are freed, also when it returns COH_PEER_LOST or COH_STALLED, which say
+ * only that the others could not be waited for, or COH_MISMATCH, which says the same or that the
+ * members of a team ended with different calls on it. COH_BUSY, COH_WRONG_THREAD and COH_FORKED
+ * refuse the call and free nothing. Doing it again, or to NULL, is COH_OK and does nothing. No other
+ * thread may be inside a call on the world.
+ *
+ * Every other call on the world, its teams, contexts and requests is COH_FINALIZED from then on. A
+ * process remembers the last 4096 worlds that it finalized.
  */
 COH_API coh_status coh_finalize(coh_world *world);
 
@@ -621,8 +626,8 @@ typedef struct coh_team coh_team;
 COH_API coh_team *coh_team_world(coh_world *world);
 COH_API coh_team *coh_team_host(coh_world *world);
 
-/* This rank's index in the team, and how many members it has. -1 for NULL and for a destroyed team.
- */
+/* This rank's index in the team, and how many members it has. -1 for NULL, for a destroyed team
+ * and after coh_finalize. */
 COH_API int coh_team_index(const coh_team *team);
 COH_API int coh_team_size(const coh_team *team);
 

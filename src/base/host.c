@@ -1,5 +1,7 @@
 #include "base/host.h"
 
+#include "base/cancel.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +162,7 @@ static void read_caches(void)
 
 static void read_facts(void)
 {
+    int held = cohi_cancel_hold();
     struct utsname name;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     facts.cores = online > 0 ? (int)online : 1;
@@ -171,6 +174,7 @@ static void read_facts(void)
     read_caches();
     facts.slow_level3 =
         strncmp(facts.cpu, "GenuineIntel", 12) == 0 && facts.level2 >= UINT64_C(1) << 20;
+    cohi_cancel_release(held);
 }
 
 const cohi_host_facts *cohi_host(void)

@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -63,7 +65,9 @@ void cohi_log(coh_log_level level, const char *format, ...)
     coh_log_hook *call = hook;
     void *arg = hook_argument;
     pthread_mutex_unlock(&hook_lock);
+    int held = cohi_cancel_hold();
     if (call)
         call(arg, level, message);
+    cohi_cancel_release(held);
     errno = kept;
 }

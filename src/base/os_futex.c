@@ -1,4 +1,6 @@
 #include "base/os.h"
+
+#include "base/cancel.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -13,7 +15,9 @@
 static void nap(uint64_t timeout_ns)
 {
     uint64_t most = timeout_ns < COHI_NS_PER_MS ? timeout_ns : COHI_NS_PER_MS;
+    int held = cohi_cancel_hold();
     nanosleep(&(struct timespec){.tv_nsec = (long)most}, NULL);
+    cohi_cancel_release(held);
 }
 
 /* Not FUTEX_PRIVATE_FLAG: the word may be shared between processes. */

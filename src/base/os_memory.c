@@ -1,5 +1,7 @@
 #include "base/os.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -128,13 +130,14 @@ void cohi_os_unmap(void *base, size_t bytes)
 int cohi_os_commit_shared(int fd, size_t from, size_t to)
 {
     sigset_t all, before;
-    int error;
+    int error, held = cohi_cancel_hold();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     do {
         error = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) ? errno : 0;
     } while (error == EINTR);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    cohi_cancel_release(held);
     return error;
 }
 
@@ -153,8 +156,10 @@ int cohi_os_commit_private(void *base, size_t from, size_t to)
 
 void cohi_os_decommit_shared(int fd, size_t from, size_t to)
 {
+    int held = cohi_cancel_hold();
     (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
                     (off_t)(to - from));
+    cohi_cancel_release(held);
 }
 
 void cohi_os_decommit_private(void *base, size_t from, size_t to)
@@ -302,12 +307,14 @@ static uint64_t free_memory(void)
 
 cohi_os_memory cohi_os_memory_look(void)
 {
+    int held = cohi_cancel_hold();
     uint64_t left = meminfo("MemAvailable:");
     if (left == UINT64_MAX)
         left = free_memory();
     cohi_os_memory host = under_limit(cohi_os_memory_total(), left, false), least = host;
     for (size_t i = 0; i < sizeof cgroup_versions / sizeof *cgroup_versions; i++)
         least = narrower(least, judge_hierarchy(&cgroup_versions[i], host));
+    cohi_cancel_release(held);
     return least;
 }
 

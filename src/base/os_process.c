@@ -1,5 +1,7 @@
 #include "base/os.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,18 +40,27 @@ int cohi_os_pidfd_ended(int fd)
     return poll(&look, 1, 0) > 0;
 }
 
+/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
+static ssize_t read_start(const char *path, char *text, size_t room)
+{
+    int held = cohi_cancel_hold();
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = read(fd, text, room - 1);
+        close(fd);
+    }
+    cohi_cancel_release(held);
+    text[got > 0 ? got : 0] = '\0';
+    return got;
+}
+
 char cohi_os_process_state(pid_t pid)
 {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (read_start(path, line, sizeof line) <= 0)
         return 0;
-    ssize_t got = read(fd, line, sizeof line - 1);
-    close(fd);
-    if (got <= 0)
-        return 0;
-    line[got] = '\0';
     char *after_name = strrchr(line, ')'); /* the name itself may hold anything */
     return after_name && after_name[1] == ' ' ? after_name[2] : 0;
 }
@@ -141,13 +152,9 @@ uint64_t cohi_os_host_id(void)
 {
     char text[128];
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, text, sizeof text);
-        if (got > 0)
-            hash = hash_bytes(hash, text, (size_t)got);
-        close(fd);
-    }
+    ssize_t got = read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    if (got > 0)
+        hash = hash_bytes(hash, text, (size_t)got);
     if (gethostname(text, sizeof text) == 0)
         hash = hash_bytes(hash, text, strnlen(text, sizeof text));
     return hash;
@@ -194,9 +201,10 @@ const char *cohi_os_signal_text(int signal)
 
 void cohi_os_close(int fd)
 {
-    int kept = errno;
+    int kept = errno, held = cohi_cancel_hold();
     if (fd >= 0)
         close(fd);
+    cohi_cancel_release(held);
     errno = kept;
 }
 
@@ -215,14 +223,16 @@ int cohi_os_fd_above_stdio(int *fd)
 int cohi_os_random(void *bytes, size_t count)
 {
     char *at = bytes;
-    while (count > 0) {
+    int error = 0, held = cohi_cancel_hold();
+    while (count > 0 && !error) {
         ssize_t got = getrandom(at, count, 0);
         if (got < 0 && errno != EINTR)
-            return errno;
+            error = errno;
         if (got > 0) {
             at += got;
             count -= (size_t)got;
         }
     }
-    return 0;
+    cohi_cancel_release(held);
+    return error;
 }

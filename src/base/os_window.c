@@ -1,6 +1,8 @@
 /* os_window.c - pages of the process that become a view of a shared file, and private again. */
 #include "base/os.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -136,11 +138,13 @@ int cohi_os_window_open(int fd, uint64_t offset, void *base, size_t bytes)
 {
     struct range within = {base, (char *)base + bytes}, anonymous[RANGES_MAX];
     struct transfer transfer = {.fd = fd, .offset = offset, .base = base};
+    int held = cohi_cancel_hold();
     size_t count = find_anonymous(&within, anonymous);
     cohi_os_decommit_shared(fd, offset, offset + bytes); /* what is not copied reads as zero */
     transfer.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     int error = copy_all(&transfer, &within, anonymous, count);
     cohi_os_close(transfer.pagemap);
+    cohi_cancel_release(held);
     return error ? error : map_window(MAP_SHARED, fd, offset, base, bytes);
 }
 

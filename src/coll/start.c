@@ -7,6 +7,7 @@
 #include "coll/assemble.h"
 #include "coll/run.h"
 
+#include "base/cancel.h"
 #include "base/os.h"
 #include "core/mailbox.h"
 
@@ -75,7 +76,9 @@ static void stop_worker(struct cohi_worker *worker)
     worker->stop = true;
     pthread_cond_signal(&worker->more);
     pthread_mutex_unlock(&worker->lock);
+    int held = cohi_cancel_hold();
     pthread_join(worker->thread, NULL);
+    cohi_cancel_release(held);
     pthread_cond_destroy(&worker->more);
     pthread_mutex_destroy(&worker->lock);
     free(worker);

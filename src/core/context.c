@@ -8,6 +8,9 @@ coh_status cohi_context_refuse(const coh_context *context, const char *call)
 {
     if (!context)
         return cohi_fail(COH_INVALID_ARGUMENT, "%s: the context is NULL", call);
+    coh_status status = cohi_world_enter(context->world, call);
+    if (status != COH_OK)
+        return status;
     return cohi_world_fail(context->world, call, COH_INVALID_ARGUMENT, "the context is destroyed");
 }
 
@@ -83,6 +86,12 @@ coh_status coh_context_destroy(coh_context *context)
 }
 
 void cohi_context_close_all(coh_world *world)
+{
+    for (coh_context *context = world->contexts; context; context = context->next)
+        context->open = false;
+}
+
+void cohi_context_forget_all(coh_world *world)
 {
     while (world->contexts) {
         coh_context *next = world->contexts->next;

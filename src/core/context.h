@@ -7,7 +7,7 @@
 struct coh_context {
     coh_world *world;
     unsigned number; /* the engine's */
-    bool open;       /* false: destroyed, kept as a tombstone until the world ends */
+    bool open;       /* false: destroyed, or the world is; kept as a tombstone */
     coh_context *next;
 };
 
@@ -19,7 +19,9 @@ static inline coh_status cohi_context_gate(const coh_context *context, const cha
     return COHI_LIKELY(context && context->open) ? COH_OK : cohi_context_refuse(context, call);
 }
 
-/* Frees all contexts of a world that is being dissolved. */
+/* Closes the contexts of a world that is being dissolved; their handles stay as tombstones, which
+ * are freed with the world's own. */
 void cohi_context_close_all(coh_world *world);
+void cohi_context_forget_all(coh_world *world);
 
 #endif

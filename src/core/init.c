@@ -1,5 +1,6 @@
 #include "core/init.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -129,6 +130,8 @@ coh_status cohi_init_board(int size, bool measure, const cohi_config *config, co
         cohi_host_profile_obtain(config->profile, host);
     else
         cohi_host_profile_read(config->profile, host);
+    if (*host->warning)
+        cohi_log(COH_LOG_WARN, "%s", host->warning);
     coh_status status =
         cohi_board_create(size, 0, program_invocation_short_name, &host->profile, board);
     free(host);
@@ -517,7 +520,7 @@ static coh_status fall_back(const coh_options *options, const cohi_config *confi
     return init_alone(&alone, config, world);
 }
 
-coh_status coh_init(const coh_options *given, coh_world **world)
+static coh_status init(const coh_options *given, coh_world **world)
 {
     coh_options options;
     cohi_config config;
@@ -531,6 +534,14 @@ coh_status coh_init(const coh_options *given, coh_world **world)
     return status;
 }
 
+coh_status coh_init(const coh_options *options, coh_world **world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init(options, world);
+    cohi_cancel_release(held);
+    return status;
+}
+
 static coh_status check_size(const char *call, int size)
 {
     if (size >= 1 && size <= COHI_RANKS_MAX)
@@ -539,7 +550,7 @@ static coh_status check_size(const char *call, int size)
                      COHI_RANKS_MAX);
 }
 
-coh_status coh_init_threads(int ranks, const coh_options *given, coh_world **worlds)
+static coh_status init_threads(int ranks, const coh_options *given, coh_world **worlds)
 {
     static const char call[] = "coh_init_threads";
     coh_options options;
@@ -553,8 +564,16 @@ coh_status coh_init_threads(int ranks, const coh_options *given, coh_world **wor
     return cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
 }
 
-coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const coh_options *given,
-                              coh_world **world)
+coh_status coh_init_threads(int ranks, const coh_options *options, coh_world **worlds)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init_threads(ranks, options, worlds);
+    cohi_cancel_release(held);
+    return status;
+}
+
+static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
+                                 const coh_options *given, coh_world **world)
 {
     static const char call[] = "coh_init_unique_id";
     coh_options options;
@@ -577,12 +596,23 @@ coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size, const
     return status;
 }
 
+coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size,
+                              const coh_options *options, coh_world **world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init_unique_id(id, rank, size, options, world);
+    cohi_cancel_release(held);
+    return status;
+}
+
 /* ---- and out ---- */
 
 /* Completes and meets, as far as the others can still be met: first so that all have sent what they
- * send, then so that nobody leaves while another copies. */
+ * send and made their last call on every team, then so that nobody leaves while another copies, or
+ * compares those calls. */
 static coh_status part(coh_world *world, const char *call)
 {
+    coh_status concluded = COH_OK;
     cohi_mailbox_settle(world, call);
     if (world->driven)
         return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
@@ -595,8 +625,10 @@ static coh_status part(coh_world *world, const char *call)
     if (status == COH_OK)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
+        concluded = cohi_team_conclude_all(world, call);
+    if (status == COH_OK)
         status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
-    return cohi_team_leave(world->team, status);
+    return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
 }
 
 /* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint
@@ -614,7 +646,7 @@ static void tell_before_leaving(coh_world *world, const char *call)
     cohi_fail(COH_OK, "%s", kept);
 }
 
-coh_status coh_finalize(coh_world *world)
+static coh_status finalize(coh_world *world)
 {
     static const char call[] = "coh_finalize";
     if (!world)
@@ -634,5 +666,13 @@ coh_status coh_finalize(coh_world *world)
         cohi_register_keep_alone(world);
     atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
     cohi_world_dissolve(world);
+    return status;
+}
+
+coh_status coh_finalize(coh_world *world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = finalize(world);
+    cohi_cancel_release(held);
     return status;
 }

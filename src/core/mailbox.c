@@ -69,15 +69,13 @@ coh_status cohi_mailbox_open(coh_world *world)
     return cohi_lane_doors(world, &world->mailbox->doors);
 }
 
-static void free_owned(cohi_mailbox *box)
+/* The program may still ask for them. */
+static void give_up_owned(cohi_mailbox *box)
 {
-    while (box->owned) {
-        coh_request *request = box->owned;
-        box->owned = request->next_owned;
+    for (coh_request *request = box->owned; request; request = request->next_owned)
         if (request->op == COHI_OP_RECEIVE)
             cohi_match_withdraw(box, request);
-        free(request);
-    }
+    box->world->requests = box->owned;
 }
 
 void cohi_mailbox_close(coh_world *world)
@@ -85,13 +83,22 @@ void cohi_mailbox_close(coh_world *world)
     cohi_mailbox *box = world->mailbox;
     if (!box)
         return;
-    free_owned(box);
+    give_up_owned(box);
     cohi_match_close(box);
     cohi_frame_close(box);
     free(box->partners);
     free(box->active);
     free(box);
     world->mailbox = NULL;
+}
+
+void cohi_mailbox_forget(coh_world *world)
+{
+    while (world->requests) {
+        coh_request *next = world->requests->next_owned;
+        free(world->requests);
+        world->requests = next;
+    }
 }
 
 /* ---- what comes by lane ---- */

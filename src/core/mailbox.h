@@ -163,10 +163,12 @@ struct cohi_mailbox {
     int *active; /* [size]: ranks whose lanes are in use */
 };
 
-/* Makes and frees a world's mailbox, requests that were left included. Closing comes after the
- * endpoint's close, so that the engine has let go of all frames. */
+/* Makes and frees a world's mailbox. Closing comes after the endpoint's close, so that the engine
+ * has let go of all frames. Requests that nobody has waited for stay as tombstones, which are freed
+ * with the world's own. */
 coh_status cohi_mailbox_open(coh_world *world);
 void cohi_mailbox_close(coh_world *world);
+void cohi_mailbox_forget(coh_world *world);
 
 /* Looks at what has come, and moves what can be moved; whether there was anything. Never sleeps. */
 bool cohi_mailbox_progress(cohi_mailbox *box);

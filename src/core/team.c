@@ -20,14 +20,17 @@ void cohi_team_free_gear(coh_team *team)
         gear->free(gear);
 }
 
-static void free_team(coh_team *team)
+/* All that it has; the handle stays. */
+static void empty_team(coh_team *team)
 {
     cohi_team_free_gear(team);
     free(team->ranks);
     free(team->indices);
     free(team->meets);
     free(team->slots);
-    free(team);
+    team->ranks = team->indices = NULL;
+    team->meets = NULL;
+    team->slots = NULL;
 }
 
 static coh_team *allocate_team(int size, int world_size)
@@ -41,7 +44,8 @@ static coh_team *allocate_team(int size, int world_size)
     team->slots = calloc((size_t)size, sizeof *team->slots);
     if (team->ranks && team->indices && team->meets && team->slots)
         return team;
-    free_team(team);
+    empty_team(team);
+    free(team);
     return NULL;
 }
 
@@ -96,9 +100,17 @@ coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int si
 
 void cohi_team_close_all(coh_world *world)
 {
+    for (coh_team *team = world->teams; team; team = team->next) {
+        team->open = false;
+        empty_team(team);
+    }
+}
+
+void cohi_team_forget_all(coh_world *world)
+{
     while (world->teams) {
         coh_team *next = world->teams->next;
-        free_team(world->teams);
+        free(world->teams);
         world->teams = next;
     }
 }
@@ -155,7 +167,7 @@ static void describe_call(const coh_team *team, int rank, uint32_t epoch, unsign
         snprintf(text, room, "%s", cohi_opcode_name(op));
 }
 
-static coh_status report_mismatch(const coh_team *team, const char *call, uint64_t word)
+static coh_status report_mismatch(coh_team *team, const char *call, uint64_t word)
 {
     enum { RANK = 0xffff, OP = 0xff };
     int ours = (int)(word >> OUR_RANK_AT & RANK), theirs = (int)(word & RANK);
@@ -164,6 +176,7 @@ static coh_status report_mismatch(const coh_team *team, const char *call, uint64
     describe_call(team, ours, epoch, word >> OUR_OP_AT & OP, our_call, sizeof our_call);
     describe_call(team, theirs, epoch, word >> THEIR_OP_AT & OP, their_call, sizeof their_call);
     atomic_store(&team->world->slot->alarm, 1); /* the report may be ahead of its alarm */
+    team->told = true;
     return cohi_world_fail(team->world, call, COH_MISMATCH,
                            "rank %d called %s where rank %d called %s; all %s must make the same "
                            "collective calls in the same order",
@@ -368,6 +381,43 @@ static coh_status settle(coh_team *team, const char *call, cohi_opcode op)
     }
     if (status == COH_OK)
         team->settled = team->epoch;
+    return status;
+}
+
+/* The mark that a member posted in `epoch`; finalize's where it made fewer calls. */
+static uint64_t last_mark(cohi_meet *meet, uint32_t epoch)
+{
+    uint64_t mark = atomic_load_explicit(&cohi_meet_post(meet, epoch)->mark, memory_order_relaxed);
+    return cohi_mark_epoch(mark) == epoch ? mark : cohi_mark(epoch, COHI_OP_FINALIZE);
+}
+
+static coh_status conclude_with(coh_team *team, const char *call, int index)
+{
+    coh_status status = compare_with(team, call, index);
+    int32_t ahead = (int32_t)(arrived(team->meets[index]) - team->epoch);
+    if (status != COH_OK || ahead == 0)
+        return status;
+    uint32_t epoch = team->epoch + 1 + (uint32_t)(ahead < 0 ? ahead : 0); /* one of them made it */
+    cohi_opcode ours = cohi_team_op(team, team->index, last_mark(team->mine, epoch));
+    return cohi_team_break(team, call, ours, index, last_mark(team->meets[index], epoch));
+}
+
+static coh_status conclude(coh_team *team, const char *call)
+{
+    team->now = team->epoch + 1;
+    coh_status status = cohi_team_standing(team, call);
+    for (int i = 0; i < team->size && status == COH_OK; i++)
+        if (i != team->index && team->meets[i])
+            status = conclude_with(team, call, i);
+    return status;
+}
+
+coh_status cohi_team_conclude_all(coh_world *world, const char *call)
+{
+    coh_status status = COH_OK;
+    for (coh_team *team = world->teams; team && status == COH_OK; team = team->next)
+        if (team->open && !team->told && team != world->team)
+            status = conclude(team, call);
     return status;
 }
 

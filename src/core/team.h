@@ -25,11 +25,12 @@ struct coh_team {
     int index;         /* this rank's */
     int *ranks;        /* [size]: the members' ranks in the world */
     int *indices;      /* [world's size]: a rank's index here, or -1 */
-    bool open;         /* false: destroyed, kept as a tombstone */
+    bool open;         /* false: destroyed, or the world is; kept as a tombstone */
     uint32_t epoch;    /* of the last meeting; touched only by who holds `busy` */
     uint32_t now;      /* of the meeting that the present call is in, or about to be in */
     uint32_t start;    /* the epoch before the first */
     uint32_t settled;  /* all members are known to have made the same calls up to this epoch */
+    bool told;         /* it is broken, and a call of this rank has said so; as `epoch` */
     atomic_int busy;   /* a thread is in a collective of this team */
     atomic_int queued; /* started collectives that are not done; they come before later calls */
     cohi_meet *mine;
@@ -89,8 +90,10 @@ static inline uint64_t cohi_team_sequence(const coh_team *team, uint32_t epoch)
 coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int size, uint32_t start,
                           coh_team **team);
 
-/* Frees all teams of a world that is being dissolved. */
+/* Frees what the teams of a world have that is being dissolved; their handles stay as tombstones,
+ * which are freed with the world's own. */
 void cohi_team_close_all(coh_world *world);
+void cohi_team_forget_all(coh_world *world);
 
 /* The gate of every call on a team: NULL and destroyed ones are refused, then the world's gate. */
 coh_status cohi_team_gate(const coh_team *team, const char *call);
@@ -141,6 +144,11 @@ coh_status cohi_team_compare_past(coh_team *team, const char *call);
  * others can be seen to have made them. It waits for nobody; what it does not see is settled when
  * that can no longer be put off. */
 void cohi_team_look_back(coh_team *team);
+
+/* For the end of the world, when all ranks have made their last calls: whether the members of each
+ * open team made the same ones. What a call of this rank has told before is not told again. It
+ * waits for nobody. */
+coh_status cohi_team_conclude_all(coh_world *world, const char *call);
 
 /* The error that stands against the team, if one does: a lost or stalled member, a mismatch. */
 coh_status cohi_team_standing(coh_team *team, const char *call);

@@ -302,6 +302,14 @@ static void unlink_open(coh_world *world)
     }
 }
 
+static void forget(coh_world *world)
+{
+    cohi_team_forget_all(world);
+    cohi_context_forget_all(world);
+    cohi_mailbox_forget(world);
+    free(world);
+}
+
 static void bury(coh_world *world)
 {
     pthread_mutex_lock(&registry_lock);
@@ -313,7 +321,7 @@ static void bury(coh_world *world)
     coh_world *old = last ? last->next : NULL;
     if (old) {
         last->next = NULL;
-        free(old);
+        forget(old);
     }
     pthread_mutex_unlock(&registry_lock);
 }

@@ -1,8 +1,8 @@
 /*
  * world.h - one rank's handle, and the gate that every call passes.
  *
- * The handle outlives coh_finalize as a tombstone, so that a call after it is an error instead of a
- * crash.
+ * The handle outlives coh_finalize as a tombstone, and so do those of its teams, contexts and
+ * requests, so that a call after it is an error instead of a crash.
  */
 #ifndef COHI_CORE_WORLD_H
 #define COHI_CORE_WORLD_H
@@ -103,6 +103,7 @@ struct coh_world {
     uint64_t rest_runs;         /* of the threads that wait for nothing, at the last look */
     struct cohi_survey *survey; /* what its waits have seen of all ranks, or NULL */
     pthread_mutex_t survey_lock;
+    coh_request *requests; /* of a tombstone: those that nobody had waited for */
     pthread_mutex_t inspect_lock;
 
     coh_world *next; /* in the list of worlds, or of tombstones */

@@ -19,6 +19,9 @@
 /* Starts after which a row on which they do not agree is left alone. */
 enum { MOST_TRIES = 12, LINE_ROOM = 512 };
 
+/* Bytes of a file that are read; a profile has some 3,000. */
+enum { MOST_BYTES = 65536 };
+
 static const char *const origin_words[] = {
 #define WORD(origin, word) word,
     COHI_ORIGIN_TABLE(WORD)
@@ -160,6 +163,7 @@ static bool read_row(cohi_host_profile *host, const char *line)
 struct reader {
     struct key keys[KEYS];
     int keys_seen, rows, number;
+    size_t bytes;
     bool ended;
 };
 
@@ -210,13 +214,26 @@ static bool is_ours(cohi_host_profile *host, FILE *file)
     return false;
 }
 
+/* A file may grow as fast as it is read. */
+static bool is_short(cohi_host_profile *host, struct reader *reader, const char *line)
+{
+    reader->bytes += strlen(line);
+    if (reader->bytes <= MOST_BYTES)
+        return true;
+    warn(host,
+         "the profile %s has more than %d bytes, which no profile has: the descriptions are used; "
+         "delete it, or run cohort tune",
+         host->path, MOST_BYTES);
+    return false;
+}
+
 static bool read_lines(cohi_host_profile *host, FILE *file)
 {
     struct reader reader = {.number = 0};
     char line[LINE_ROOM];
     make_keys(reader.keys);
     while (fgets(line, sizeof line, file))
-        if (!read_line(host, &reader, line))
+        if (!is_short(host, &reader, line) || !read_line(host, &reader, line))
             return false;
     if (!reader.ended)
         warn(
@@ -400,8 +417,6 @@ static bool may_measure(const char *knob, const cohi_host_profile *host)
 static void obtain(const char *knob, bool complete, cohi_host_profile *host)
 {
     cohi_host_profile_read(knob, host);
-    if (*host->warning)
-        cohi_log(COH_LOG_WARN, "%s", host->warning);
     static atomic_bool spent; /* once a process, however many worlds it makes */
     bool fresh = strcmp(knob, "fresh") == 0, found = false;
     if (atomic_exchange(&spent, true))

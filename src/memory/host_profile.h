@@ -76,7 +76,7 @@ void cohi_host_profile_tune(cohi_host_profile *host, cohi_row row, double value)
 /* -1 with errno when the file cannot be written. */
 int cohi_host_profile_save(const cohi_host_profile *host);
 
-/* All of it, for a start: reads, measures, saves. Logs the warning. */
+/* All of it, for a start: reads, measures, saves. The warning is the caller's to tell. */
 void cohi_host_profile_obtain(const char *knob, cohi_host_profile *host);
 
 /* The same without a limit of time, for a benchmark, whose figures should not depend on how many

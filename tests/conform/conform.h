@@ -25,6 +25,7 @@
     X(life)               \
     X(channel)            \
     X(again)              \
+    X(stale)              \
     X(atomics)            \
     X(races)              \
     X(strided)            \

@@ -24,7 +24,9 @@
     X(locked)           \
     X(collectives)      \
     X(disagree)         \
-    X(circles)
+    X(circles)          \
+    X(conclude)         \
+    X(cancel)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \

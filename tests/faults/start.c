@@ -127,6 +127,58 @@ static void root_is_warned_of(test_rank *self)
         joining_warns(self, "s in init for rank 0, which has not come", "rank 0 of 3 did not come");
 }
 
+/* ---- once more, after a death ---- */
+
+static bool lose(test_rank *self, int victim)
+{
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return false;
+    if (self->rank == victim)
+        fault_die(self);
+    CHECK_STATUS(coh_barrier(self->world), COH_PEER_LOST);
+    CHECK_STATUS(coh_finalize(self->world), COH_PEER_LOST);
+    return true;
+}
+
+/* The survivors join anew as many as they were: they are warned, and told who is missing. */
+static void all_rejoin(test_rank *self, int victim, const char *text, const char *missing)
+{
+    struct search search = {text, 0};
+    coh_world *world = NULL;
+    if (!lose(self, victim))
+        return;
+    coh_log_to(look_for, &search, COH_LOG_WARN);
+    double began = test_now();
+    CHECK_REFUSED(coh_init_unique_id(&self->ids[1], self->rank, self->size, NULL, &world),
+                  COH_TIMED_OUT, missing);
+    CHECK(test_now() - began < 5);
+    coh_log_to(NULL, NULL, COH_LOG_OFF);
+    CHECK(search.found > 0);
+}
+
+static void rejoin_without_one(test_rank *self)
+{
+    all_rejoin(self, 1, "s in init: 2 of 3 ranks have come; missing: rank 1",
+               "2 of 3 ranks have come; missing: rank 1");
+}
+
+static void rejoin_without_the_root(test_rank *self)
+{
+    all_rejoin(self, 0, "s in init for rank 0, which has not come", "rank 0 of 3 did not come");
+}
+
+/* As many as they are now: they are a job. */
+static void survivors_rejoin(test_rank *self)
+{
+    coh_world *world = NULL;
+    if (!lose(self, 0)
+        || !CHECK_OK(
+            coh_init_unique_id(&self->ids[1], self->rank - 1, self->size - 1, NULL, &world)))
+        return;
+    CHECK_OK(coh_barrier(world));
+    CHECK_OK(coh_finalize(world));
+}
+
 /* ---- strangers ---- */
 
 enum { SILENT = 1000, BABBLING = 100 };
@@ -256,6 +308,11 @@ const test_case fault_start[] = {
          .environment = "COHORT_INIT_TIMEOUT=2 COHORT_WARN=0.3"),
     CASE(root_is_warned_of, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=2 COHORT_WARN=0.3"),
+    CASE(rejoin_without_one, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED, .victims = VICTIM(1),
+         .environment = "COHORT_INIT_TIMEOUT=1 COHORT_WARN=0.2"),
+    CASE(rejoin_without_the_root, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(0), .environment = "COHORT_INIT_TIMEOUT=1 COHORT_WARN=0.2"),
+    CASE(survivors_rejoin, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED, .victims = VICTIM(0)),
     CASE(silent_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=10"),
     CASE(babbling_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),

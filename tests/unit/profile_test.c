@@ -271,6 +271,68 @@ static void files_that_others_can_write(void **state)
     assert_non_null(strstr(host.warning, "no plain file"));
 }
 
+/* ---- what is no file, or no end of one ---- */
+
+struct search {
+    const char *words;
+    int found;
+};
+
+static void look_for(void *arg, coh_log_level level, const char *message)
+{
+    struct search *search = arg;
+    if (level == COH_LOG_WARN && strstr(message, path) && strstr(message, search->words))
+        search->found++;
+}
+
+/* Worlds that only read the profile start all the same, and say what they did not take. */
+static void assert_starts(const char *words)
+{
+    coh_world *worlds[2];
+    coh_options options = COH_OPTIONS_INIT;
+    struct search search = {words, 0};
+    options.engine = "threads";
+    assert_int_equal(setenv("COHORT_PROFILE", path, 1), 0);
+    coh_log_to(look_for, &search, COH_LOG_WARN);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        options.driven = ranks == 2;
+        assert_int_equal(coh_init_threads(ranks, &options, worlds), COH_OK);
+        for (int rank = 0; rank < ranks; rank++)
+            assert_int_equal(coh_finalize(worlds[rank]), COH_OK);
+        assert_int_equal(search.found, ranks);
+    }
+    coh_log_to(NULL, NULL, COH_LOG_OFF);
+    unsetenv("COHORT_PROFILE");
+    assert_described(words);
+}
+
+static void what_is_no_plain_file(void **state)
+{
+    char plain[sizeof path];
+    (void)state;
+    snprintf(plain, sizeof plain, "%s", path);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_starts("no plain file");
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_starts("no plain file");
+    rmdir(path);
+    snprintf(path, sizeof path, "/dev/zero");
+    assert_starts("no plain file");
+    snprintf(path, sizeof path, "%s", plain);
+}
+
+static void files_that_are_too_long(void **state)
+{
+    enum { BYTES = 100000 };
+    static char lines[BYTES + 1];
+    (void)state;
+    memset(lines, '\n', BYTES);
+    write_text(lines);
+    assert_starts("more than 65536 bytes");
+}
+
 /* Seen at one start only: told, but not gone by. */
 static void rows_seen_once_are_not_in_force(void **state)
 {
@@ -329,6 +391,8 @@ int main(void)
         cmocka_unit_test(files_of_other_hosts),
         cmocka_unit_test(values_that_cannot_be),
         cmocka_unit_test(files_that_others_can_write),
+        cmocka_unit_test(what_is_no_plain_file),
+        cmocka_unit_test(files_that_are_too_long),
         cmocka_unit_test(rows_seen_once_are_not_in_force),
         cmocka_unit_test(folders_that_cannot_be_written),
         cmocka_unit_test(rows_that_are_measured_could_be),

@@ -1,5 +1,6 @@
 #include "engine/sim/fabric.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/os.h"
@@ -215,8 +216,10 @@ static void park(cohi_fabric *fabric, cohi_sim_thread *thread, cohi_turn_state s
     if (state == COHI_TURN_STALLS)
         cohi_turn_unstall(fabric);
     cohi_turn_next(fabric);
+    int held = cohi_cancel_hold();
     while (!thread->granted)
         pthread_cond_wait(&thread->turn, &fabric->lock);
+    cohi_cancel_release(held);
     thread->granted = 0;
     thread->since_ns = cohi_now_ns();
 }
