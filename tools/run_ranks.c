@@ -117,16 +117,14 @@ static void note_end(cohi_run *run, int rank, int wait_status, uint64_t at_ns)
     state->by_launcher = at_ns >= run->ended_by_us_ns;
 }
 
-/* A program whose interpreter is missing is there, and cannot be run. */
+/* A program that something else is missing for is there, and cannot be run. */
 static void refuse_start(cohi_run *run, const cohi_notice *notice)
 {
-    const char *program = run->options.command[0], *why = strerror(notice->value);
-    int by_interpreter = notice->name[0] != '\0';
-    if (run->why != COHI_WHY_NO_START && by_interpreter)
-        cohi_run_say(run, "cannot start %s: its interpreter %s: %s", program, notice->name, why);
-    else if (run->why != COHI_WHY_NO_START)
-        cohi_run_say(run, "cannot start %s: %s", program, why);
-    cohi_run_end(run, COHI_WHY_NO_START, by_interpreter ? ENOEXEC : notice->value);
+    int by_other = notice->name[0] != '\0';
+    if (run->why != COHI_WHY_NO_START)
+        cohi_run_say(run, "cannot start %s: %s%s%s", run->options.command[0], notice->name,
+                     by_other ? ": " : "", strerror(notice->value));
+    cohi_run_end(run, COHI_WHY_NO_START, by_other ? ENOEXEC : notice->value);
 }
 
 static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)

@@ -42,7 +42,7 @@ typedef struct cohi_charge {
 /* From the supervisor (or the rank before exec) to the launcher. */
 typedef enum cohi_notice_kind {
     COHI_NOTICE_STARTED = 1, /* value: the rank's pid */
-    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec; name: an interpreter that is missing */
+    COHI_NOTICE_REFUSED = 2, /* value: an errno; name: what it speaks of, if not the program */
     COHI_NOTICE_NO_FORK = 3, /* value: the errno of fork */
     COHI_NOTICE_ENDED = 4,   /* value: its wait status */
     COHI_NOTICE_UNSAFE = 5   /* value: the errno of what the supervisor needs and was refused */
