@@ -84,20 +84,35 @@ static void publish_end(const struct supervisor *self, int wait_status)
     cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
+/* Peers that wait for a stopped rank look at this where /proc does not tell them. */
+static void publish_stop(const struct supervisor *self, int stopped)
+{
+    cohi_slot *slot = cohi_board_slot(self->charge->board, self->charge->rank);
+    atomic_store(&slot->stopped, (unsigned)stopped);
+}
+
+static void take_news_of_rank(struct supervisor *self, int wait_status)
+{
+    if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) {
+        publish_stop(self, WIFSTOPPED(wait_status));
+        return;
+    }
+    self->rank = 0;
+    publish_end(self, wait_status);
+}
+
 /* Reaps what has ended. 0 when no child is left. */
 static int reap(struct supervisor *self)
 {
     for (;;) {
         int wait_status;
-        pid_t pid = waitpid(-1, &wait_status, WNOHANG);
+        pid_t pid = waitpid(-1, &wait_status, WNOHANG | WUNTRACED | WCONTINUED);
         if (pid == 0)
             return 1;
         if (pid < 0 && errno == ECHILD)
             return 0;
-        if (pid > 0 && pid == self->rank) {
-            self->rank = 0;
-            publish_end(self, wait_status);
-        }
+        if (pid > 0 && pid == self->rank)
+            take_news_of_rank(self, wait_status);
     }
 }
 

@@ -354,8 +354,7 @@ static coh_status reach_root(cohi_group *group, const cohi_id_layout *id)
 static coh_status fail_refused(const cohi_group *group, pid_t root)
 {
     uint64_t until = cohi_now_ns() + END_SHOWS_NS;
-    char state;
-    while (root > 0 && (state = cohi_os_process_state(root)) != 0 && state != 'Z' && state != 'X') {
+    while (root > 0 && !cohi_os_process_ended(root)) {
         if (cohi_now_ns() >= until)
             return cohi_fail(COH_TRANSPORT,
                              "coh_init: rank 0 (process %d) closed the connection of rank %d: it "
