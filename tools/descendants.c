@@ -206,6 +206,11 @@ int cohi_children_list(pid_t **list)
     return count;
 }
 
+int cohi_children_has(pid_t pid)
+{
+    return is_child(P_PID, pid);
+}
+
 int cohi_children_signal(int signal, const pid_t *spared, int count)
 {
     pid_t *list;

@@ -17,6 +17,9 @@
 /* The children of this process, zombies too; the caller frees *list. How many. */
 int cohi_children_list(pid_t **list);
 
+/* Whether `pid` is one of them. */
+int cohi_children_has(pid_t pid);
+
 /* Sends `signal` to the children of this process, except those in spared[count]. To how many. */
 int cohi_children_signal(int signal, const pid_t *spared, int count);
 

@@ -47,7 +47,8 @@ static int connect_streams(const cohi_charge *charge, struct refusal *refusal)
     int error = charge->rank > 0 ? connect_input(refusal) : 0;
     if (error)
         return error;
-    if (dup2(charge->output, STDOUT_FILENO) < 0 || dup2(charge->error, STDERR_FILENO) < 0)
+    if (dup2(charge->output, STDOUT_FILENO) < 0 || dup2(charge->error, STDERR_FILENO) < 0
+        || fcntl(charge->job_fd, F_SETFD, 0) != 0)
         return errno;
     return 0;
 }
