@@ -2,11 +2,16 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* The kernel's highest process number, and one. */
+enum { PID_END = 1 << 22 };
 
 struct process {
     pid_t pid;
@@ -84,6 +89,8 @@ void cohi_descendants_signal(int signal)
 {
     struct process *list;
     size_t count = list_processes(&list);
+    if (count == 0)
+        cohi_children_signal(signal, NULL, 0);
     mark_below(list, count);
     for (size_t i = 0; i < count; i++) {
         if (list[i].below)
@@ -101,12 +108,74 @@ static int is_spared(pid_t pid, const pid_t *spared, int count)
     return 0;
 }
 
+static int add_child(pid_t **list, int *count, pid_t pid)
+{
+    enum { STEP = 64 };
+    if (*count % STEP == 0) {
+        pid_t *longer = realloc(*list, (size_t)(*count + STEP) * sizeof **list);
+        if (!longer)
+            return -1;
+        *list = longer;
+    }
+    (*list)[(*count)++] = pid;
+    return 0;
+}
+
+/* ---- without /proc ---- */
+
+/* Whether `pid` is a child of this process, a zombie too; the kernel tells only parents. */
+static int is_child(idtype_t kind, pid_t pid)
+{
+    siginfo_t info;
+    return waitid(kind, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static void try_numbers(pid_t from, pid_t to, pid_t **list, int *count)
+{
+    for (pid_t pid = from; pid < to; pid++) {
+        if (is_child(P_PID, pid) && add_child(list, count, pid) != 0)
+            return;
+    }
+}
+
+/* The number that was given out last, or 0. */
+static pid_t newest_number(void)
+{
+    pid_t probe = fork();
+    if (probe == 0)
+        _exit(0);
+    while (probe > 0 && waitpid(probe, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return probe > 0 ? probe : 0;
+}
+
+/* Numbers are given out in a circle, and a child is younger than this process: its number lies
+ * between this one's and the newest, unless they have gone round since. */
+static int try_children(pid_t **list)
+{
+    int count = 0;
+    pid_t self = getpid();
+    *list = NULL;
+    if (!is_child(P_ALL, 0))
+        return 0;
+    pid_t newest = newest_number();
+    if (newest > self)
+        try_numbers(self + 1, newest, list, &count);
+    if (count == 0)
+        try_numbers(1, PID_END, list, &count);
+    return count;
+}
+
+/* ---- the children ---- */
+
 /* The slow way, for kernels that keep no list of children. */
 static int scan_children(pid_t **list)
 {
     struct process *all;
     size_t processes = list_processes(&all);
     int count = 0;
+    if (processes == 0)
+        return try_children(list);
     *list = calloc(processes + 1, sizeof **list);
     for (size_t i = 0; *list && i < processes; i++) {
         if (all[i].parent == getpid())
@@ -118,18 +187,10 @@ static int scan_children(pid_t **list)
 
 static int read_children(FILE *file, pid_t **list)
 {
-    int count = 0, room = 0, pid;
+    int count = 0, pid;
     *list = NULL;
-    while (fscanf(file, "%d", &pid) == 1) {
-        if (count == room) {
-            room = room ? room * 2 : 64;
-            pid_t *longer = realloc(*list, (size_t)room * sizeof **list);
-            if (!longer)
-                return count;
-            *list = longer;
-        }
-        (*list)[count++] = pid;
-    }
+    while (fscanf(file, "%d", &pid) == 1 && add_child(list, &count, pid) == 0)
+        continue;
     return count;
 }
 
@@ -143,6 +204,11 @@ int cohi_children_list(pid_t **list)
     int count = read_children(file, list);
     fclose(file);
     return count;
+}
+
+int cohi_children_has(pid_t pid)
+{
+    return is_child(P_PID, pid);
 }
 
 int cohi_children_signal(int signal, const pid_t *spared, int count)

@@ -1,4 +1,5 @@
 /* main.c - `cohort`: finds the subcommand and calls it. */
+#include "base/os.h"
 #include "command.h"
 
 #include <cohort.h>
@@ -115,8 +116,20 @@ static int dispatch(int argc, char **argv)
     return command ? command->function(argc - 1, argv + 1) : unknown_command(name);
 }
 
+/* With a sentence, before the C library aborts without one of use. */
+static int can_lock(void)
+{
+    int error = cohi_os_futex_refused();
+    if (error)
+        fprintf(stderr, "cohort: futex(2) is refused here, without which no thread can lock: %s\n",
+                strerror(error));
+    return !error;
+}
+
 int main(int argc, char **argv)
 {
     fill_standard_streams();
+    if (!can_lock())
+        return 1;
     return close_output(dispatch(argc, argv));
 }

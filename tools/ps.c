@@ -96,11 +96,18 @@ static int find_jobs(struct jobs *jobs)
         perror("cohort ps: cannot read /proc");
         return -1;
     }
+    int seen = 0;
     for (struct dirent *entry; (entry = readdir(folder));) {
-        if (isdigit((unsigned char)entry->d_name[0]))
-            look_at_process(jobs, entry->d_name);
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        look_at_process(jobs, entry->d_name);
+        seen = 1;
     }
     closedir(folder);
+    if (!seen) {
+        fprintf(stderr, "cohort ps: /proc shows no process: it is not mounted here\n");
+        return -1;
+    }
     if (jobs->count > 0)
         qsort(jobs->list, jobs->count, sizeof *jobs->list, oldest_first);
     return 0;

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -24,15 +25,30 @@ static void die_with(pid_t supervisor)
         _exit(EXIT_NOT_RUNNABLE);
 }
 
+/* Why a program was not started: an errno, and of what it speaks where that is not the program. */
+struct refusal {
+    int error;
+    char of[COHI_NOTICE_NAME_BYTES];
+};
+
 /* Only rank 0 reads the launcher's input. */
-static int connect_streams(const cohi_charge *charge)
+static int connect_input(struct refusal *refusal)
 {
-    if (charge->rank > 0) {
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0)
-            return errno;
-    }
-    if (dup2(charge->output, STDOUT_FILENO) < 0 || dup2(charge->error, STDERR_FILENO) < 0)
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
+        return 0;
+    int error = errno;
+    snprintf(refusal->of, sizeof refusal->of, "/dev/null");
+    return error;
+}
+
+static int connect_streams(const cohi_charge *charge, struct refusal *refusal)
+{
+    int error = charge->rank > 0 ? connect_input(refusal) : 0;
+    if (error)
+        return error;
+    if (dup2(charge->output, STDOUT_FILENO) < 0 || dup2(charge->error, STDERR_FILENO) < 0
+        || fcntl(charge->job_fd, F_SETFD, 0) != 0)
         return errno;
     return 0;
 }
@@ -77,21 +93,30 @@ static void restore_process(const cohi_charge *charge)
     sigprocmask(SIG_SETMASK, &charge->mask, NULL);
 }
 
+/* Returns when that fails. */
+static void execute(const cohi_charge *charge, struct refusal *refusal)
+{
+    static const char prefix[] = "its interpreter ";
+    char *name = refusal->of + strlen(prefix);
+    execvp(charge->command[0], charge->command);
+    refusal->error = errno;
+    if (refusal->error == ENOENT
+        && cohi_interpreter_missing(charge->command[0], name, sizeof refusal->of - strlen(prefix)))
+        memcpy(refusal->of, prefix, strlen(prefix));
+}
+
 void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor)
 {
+    struct refusal refusal = {.of = ""};
     die_with(supervisor);
-    char missing[COHI_NOTICE_NAME_BYTES] = "";
-    int error = connect_streams(charge);
-    if (!error && charge->bind_core)
-        error = bind_core(charge->rank);
-    if (!error) {
+    refusal.error = connect_streams(charge, &refusal);
+    if (!refusal.error && charge->bind_core)
+        refusal.error = bind_core(charge->rank);
+    if (!refusal.error) {
         set_environment(charge);
         restore_process(charge);
-        execvp(charge->command[0], charge->command);
-        error = errno;
-        if (error == ENOENT)
-            cohi_interpreter_missing(charge->command[0], missing, sizeof missing);
+        execute(charge, &refusal);
     }
-    cohi_notice_send(charge->control, COHI_NOTICE_REFUSED, error, missing);
-    _exit(error == ENOENT && !*missing ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
+    cohi_notice_send(charge->control, COHI_NOTICE_REFUSED, refusal.error, refusal.of);
+    _exit(refusal.error == ENOENT && !*refusal.of ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
 }

@@ -14,9 +14,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Descriptors of the launcher beside three a rank: board, signals, two sinks, and the rank's ends
- * and a socket pair while it is started. */
-enum { OWN_DESCRIPTORS = 9, RANK_DESCRIPTORS = 3 };
+/* Descriptors of the launcher beside three a rank: board, signals, two sinks, the guard's, and the
+ * rank's ends and a socket pair while it is started. */
+enum { OWN_DESCRIPTORS = 10, RANK_DESCRIPTORS = 3 };
 
 /* How long an interrupted launcher waits for its reader to take the last of the output. */
 #define LAST_OUTPUT_NS COHI_NS_PER_S
@@ -73,7 +73,7 @@ static void take_signals(cohi_run *run)
     }
 }
 
-enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_RANKS = 3 };
+enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_GUARD = 3, POLL_RANKS = 4 };
 
 static int poll_count(const cohi_run *run)
 {
@@ -88,6 +88,7 @@ static struct pollfd interest(int fd, short events, int wanted)
 static void fill_polls(cohi_run *run)
 {
     run->polls[POLL_SIGNALS] = interest(run->signals, POLLIN, 1);
+    run->polls[POLL_GUARD] = interest(run->guard_link, POLLIN, 1);
     for (int i = 0; i < 2; i++) {
         const cohi_sink *sink = &run->output.sinks[i];
         run->polls[POLL_SINKS + i] =
@@ -143,6 +144,8 @@ static void take_events(cohi_run *run)
         if (polls[2].revents)
             cohi_source_read(&run->output, &sources[1]);
     }
+    if (run->polls[POLL_GUARD].revents)
+        cohi_run_guard_news(run);
 }
 
 static void turn(cohi_run *run)
@@ -308,6 +311,7 @@ static void tear_down(cohi_run *run)
 {
     for (int rank = 0; run->ranks && rank < run->size; rank++)
         cohi_os_close(run->ranks[rank].control);
+    cohi_os_close(run->guard_link);
     cohi_output_close(&run->output);
     cohi_snapshot_free(run->charge.snapshot, run->size);
     cohi_board_close(&run->board);
@@ -349,6 +353,7 @@ int cohi_tool_run(int argc, char **argv)
 {
     int status;
     cohi_run run = {.signals = -1,
+                    .guard_link = -1,
                     .first = -1,
                     .board = {.fd = -1},
                     .stage_deadline_ns = UINT64_MAX,

@@ -3,6 +3,7 @@
  *
  *   run_options.c  the command line
  *   run_ranks.c    starting the ranks, what their supervisors tell, orders to them
+ *   run_reap.c     what the guard tells; the ends of supervisors, and what they leave
  *   run_stage.c    from running to ended: why, and in which steps
  *   run.c          the event loop
  *   run_report.c   the sentence and the table when a job failed, and the exit status
@@ -35,7 +36,8 @@ typedef struct cohi_run_options {
 } cohi_run_options;
 
 typedef struct cohi_run_rank {
-    pid_t supervisor; /* 0: not started, or reaped */
+    pid_t supervisor; /* 0: not known to be started, or reaped */
+    int counted;      /* in cohi_run's `alive` */
     pid_t pid;
     int control; /* socket to the supervisor, or -1 */
     int ended;
@@ -43,7 +45,6 @@ typedef struct cohi_run_rank {
     uint64_t ended_ns;
     int judged;      /* cohi_run_judge has looked at its end */
     int by_launcher; /* it ended because the launcher ended it */
-    int orphaned;    /* its supervisor was killed */
 } cohi_run_rank;
 
 /* Why the job is ending. The first reason stands. */
@@ -76,7 +77,9 @@ typedef struct cohi_run {
     cohi_output output;
     cohi_run_rank *ranks;
     int size;
-    int alive;              /* supervisors not reaped */
+    int alive;              /* supervisors that were asked for and are not reaped */
+    pid_t guard;            /* see guard.h; 0: not started, or reaped */
+    int guard_link;         /* socket to it, or -1 */
     int signals;            /* signalfd */
     int *inherited;         /* descriptors from before */
     pid_t *children_before; /* that the launcher had when it began */
@@ -108,14 +111,39 @@ int cohi_run_start(cohi_run *run);
 /* Reads what rank's supervisor has told. */
 void cohi_run_notices(cohi_run *run, int rank);
 
-/* Reaps supervisors, and kills and reaps the orphans of those that were killed. */
-void cohi_run_reap(cohi_run *run);
-
-/* Kills and reaps what is left below the launcher when the last supervisor is gone. */
-void cohi_run_sweep(cohi_run *run);
-
 /* Sends an order (supervise.h) to all supervisors. */
 void cohi_run_order(const cohi_run *run, int order);
+
+/* The rank has ended: the first that says so is right. */
+void cohi_run_note_end(cohi_run *run, int rank, int wait_status, uint64_t at_ns);
+
+/* There is no process for the rank. */
+void cohi_run_no_fork(cohi_run *run, int rank, int error);
+
+/*
+ * Whether a socket may still have something to read after this errno. A process that ends with
+ * something unread resets the connection. The kernel then reports ECONNRESET once, before the
+ * messages that are still in the socket; the next call reads those, and the end of the stream comes
+ * after them.
+ */
+int cohi_run_reads_on(int error);
+
+/* ---- run_reap.c ---- */
+
+/* Reads what the guard has told. */
+void cohi_run_guard_news(cohi_run *run);
+
+/* Sends it a request that is no rank (guard.h). */
+void cohi_run_tell_guard(const cohi_run *run, int order);
+
+void cohi_run_kill_supervisors(const cohi_run *run);
+
+/* Reaps the guard, should it end early, and what was below it. */
+void cohi_run_reap(cohi_run *run);
+
+/* When the last supervisor is gone: ends the guard, and kills and reaps what is left below the
+ * launcher. */
+void cohi_run_sweep(cohi_run *run);
 
 /* ---- run_stage.c ---- */
 

@@ -38,14 +38,6 @@ static uint64_t stage_deadline(const cohi_run *run, const struct stage_row *row,
     return now + (uint64_t)row->duration_ms * COHI_NS_PER_MS;
 }
 
-static void kill_supervisors(const cohi_run *run)
-{
-    for (int rank = 0; rank < run->size; rank++) {
-        if (run->ranks[rank].supervisor > 0)
-            kill(run->ranks[rank].supervisor, SIGKILL);
-    }
-}
-
 static void enter_stage(cohi_run *run, cohi_run_stage stage)
 {
     const struct stage_row *row = &stages[stage];
@@ -57,7 +49,7 @@ static void enter_stage(cohi_run *run, cohi_run_stage stage)
     if (row->order >= 0)
         cohi_run_order(run, row->order);
     if (stage == COHI_STAGE_ABANDON)
-        kill_supervisors(run);
+        cohi_run_kill_supervisors(run);
 }
 
 void cohi_run_advance(cohi_run *run, uint64_t now)

@@ -5,6 +5,7 @@
 #include "descriptors.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +20,14 @@
 enum { SWEEP_PAUSE_MS = 20 };
 
 /*
- * For ps(1), and unlike the launcher's: what kills all processes named "cohort" is to leave the
- * supervisors to take the ranks down, and what kills these leaves it to the launcher.
+ * For ps(1), and unlike the launcher's and the guard's: what kills all processes named "cohort" is
+ * to leave these to take the ranks down, and what kills these leaves it to those.
  */
 #define SUPERVISOR_NAME "rank-supervisor"
 
-/* Sent by the kernel when the launcher ends. That its end of the socket closes tells the same,
- * unless a process that should not have it holds it as well. */
-enum { LAUNCHER_ENDED = SIGTERM };
-
 struct supervisor {
     const cohi_charge *charge;
-    int signals; /* signalfd of SIGCHLD and LAUNCHER_ENDED */
+    int signals; /* signalfd of SIGCHLD and COHI_PARENT_ENDED */
     pid_t rank;  /* 0 when it has been reaped */
 };
 
@@ -84,20 +81,35 @@ static void publish_end(const struct supervisor *self, int wait_status)
     cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
+/* Peers that wait for a stopped rank look at this where /proc does not tell them. */
+static void publish_stop(const struct supervisor *self, int stopped)
+{
+    cohi_slot *slot = cohi_board_slot(self->charge->board, self->charge->rank);
+    atomic_store(&slot->stopped, (unsigned)stopped);
+}
+
+static void take_news_of_rank(struct supervisor *self, int wait_status)
+{
+    if (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status)) {
+        publish_stop(self, WIFSTOPPED(wait_status));
+        return;
+    }
+    self->rank = 0;
+    publish_end(self, wait_status);
+}
+
 /* Reaps what has ended. 0 when no child is left. */
 static int reap(struct supervisor *self)
 {
     for (;;) {
         int wait_status;
-        pid_t pid = waitpid(-1, &wait_status, WNOHANG);
+        pid_t pid = waitpid(-1, &wait_status, WNOHANG | WUNTRACED | WCONTINUED);
         if (pid == 0)
             return 1;
         if (pid < 0 && errno == ECHILD)
             return 0;
-        if (pid > 0 && pid == self->rank) {
-            self->rank = 0;
-            publish_end(self, wait_status);
-        }
+        if (pid > 0 && pid == self->rank)
+            take_news_of_rank(self, wait_status);
     }
 }
 
@@ -147,7 +159,7 @@ static void take_signal(struct supervisor *self)
     struct signalfd_siginfo ended;
     (void)!read(self->signals, &ended, sizeof ended);
     reap(self);
-    if (self->rank == 0 || getppid() != self->charge->launcher)
+    if (self->rank == 0 || getppid() != self->charge->parent)
         take_down(self);
 }
 
@@ -167,23 +179,19 @@ static _Noreturn void watch(struct supervisor *self)
 
 /* ---- the beginning ---- */
 
-static int watch_signals(struct supervisor *self)
+int cohi_watch_children(int *fd)
 {
     sigset_t all, watched;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
-    sigaddset(&watched, LAUNCHER_ENDED);
-    self->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-    return self->signals >= 0 ? 0 : errno;
+    sigaddset(&watched, COHI_PARENT_ENDED);
+    *fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *fd >= 0 ? 0 : errno;
 }
 
-/*
- * Over the launcher's arguments, of which the program's are the last. The rank has its own copy of
- * them by now.
- */
-static void retitle(const cohi_charge *charge)
+void cohi_retitle(const cohi_charge *charge, const char *format, ...)
 {
     char *const *last = charge->command;
     while (last[1])
@@ -193,21 +201,23 @@ static void retitle(const cohi_charge *charge)
         return;
     size_t room = (size_t)(end - begin);
     memset(begin, 0, room);
-    snprintf(begin, room, "%s %d of %d, job %d", SUPERVISOR_NAME, charge->rank, charge->size,
-             (int)charge->launcher);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(begin, room, format, arguments);
+    va_end(arguments);
 }
 
 /* 0, or the errno of something without which the rank's processes could outlive it. */
 static int prepare(struct supervisor *self)
 {
-    int error = watch_signals(self);
+    int error = cohi_watch_children(&self->signals);
     prctl(PR_SET_NAME, SUPERVISOR_NAME);
     if (!error)
         error = keep_for_rank(self);
     if (!error && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         error = errno;
-    prctl(PR_SET_PDEATHSIG, LAUNCHER_ENDED);
-    if (getppid() != self->charge->launcher)
+    prctl(PR_SET_PDEATHSIG, COHI_PARENT_ENDED);
+    if (getppid() != self->charge->parent)
         _exit(1);
     return error;
 }
@@ -236,7 +246,8 @@ void cohi_supervise(const cohi_charge *charge)
     if (self.rank < 0)
         _exit(1);
     setsid(); /* after the fork: the rank stays in the launcher's group, which is of its session */
-    retitle(charge);
+    cohi_retitle(charge, SUPERVISOR_NAME " %d of %d, job %d", charge->rank, charge->size,
+                 (int)charge->launcher);
     int keep[] = {charge->control, self.signals};
     cohi_descriptors_keep(keep, 2);
     watch(&self);

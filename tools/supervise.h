@@ -1,5 +1,5 @@
 /*
- * supervise.h - the process between the launcher and one rank.
+ * supervise.h - the process above one rank, which the launcher's guard (guard.h) starts.
  *
  * It starts the rank, tells the board and the launcher how the rank ended, and takes all of the
  * rank's descendants down when the rank has ended, when the launcher orders it, and when the
@@ -34,6 +34,7 @@ typedef struct cohi_charge {
     const int *inherited;      /* descriptors that the launcher itself was started with */
     int inherited_count;
     pid_t launcher;
+    pid_t parent;  /* of the supervisor: the guard */
     sigset_t mask; /* as the launcher was started with */
     struct sigaction on_pipe, on_child;
     struct rlimit files;
@@ -42,7 +43,7 @@ typedef struct cohi_charge {
 /* From the supervisor (or the rank before exec) to the launcher. */
 typedef enum cohi_notice_kind {
     COHI_NOTICE_STARTED = 1, /* value: the rank's pid */
-    COHI_NOTICE_REFUSED = 2, /* value: the errno of exec; name: an interpreter that is missing */
+    COHI_NOTICE_REFUSED = 2, /* value: an errno; name: what it speaks of, if not the program */
     COHI_NOTICE_NO_FORK = 3, /* value: the errno of fork */
     COHI_NOTICE_ENDED = 4,   /* value: its wait status */
     COHI_NOTICE_UNSAFE = 5   /* value: the errno of what the supervisor needs and was refused */
@@ -62,6 +63,19 @@ typedef struct cohi_notice {
 enum { COHI_ORDER_END = 0 };
 
 void cohi_notice_send(int control, cohi_notice_kind kind, int value, const char *name);
+
+/* Sent by the kernel to a supervisor or guard when its parent ends. That the other end of its socket
+ * closes tells of the launcher's end too, unless a process that should not have it holds it as
+ * well. */
+enum { COHI_PARENT_ENDED = SIGTERM };
+
+/* Blocks all signals; *fd is a signalfd of SIGCHLD and COHI_PARENT_ENDED. 0, or an errno. */
+int cohi_watch_children(int *fd);
+
+/* What ps(1) shows as the process's command line: written over the launcher's arguments, of which
+ * the program's are the last. Nothing may be started by them any more. */
+void cohi_retitle(const cohi_charge *charge, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The life of the supervisor. */
 _Noreturn void cohi_supervise(const cohi_charge *charge);

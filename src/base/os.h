@@ -103,6 +103,10 @@ void cohi_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_n
 /* Wakes all that sleep on `word`, in every process that maps it. */
 void cohi_os_futex_wake(atomic_uint *word);
 
+/* 0, or the errno with which a sandbox refuses the call. The C library's locks then abort the
+ * process, a pthread_once already, so that this is to be asked first. */
+int cohi_os_futex_refused(void);
+
 /* ---- processes (os_process.c) ---- */
 
 /* A descriptor that becomes readable when the process ends. */
@@ -110,6 +114,10 @@ int cohi_os_pidfd_open(pid_t pid, int *fd);
 
 /* Whether the process behind `fd` has ended. */
 int cohi_os_pidfd_ended(int fd);
+
+/* poll(2), or ppoll(2) where a sandbox refuses that. */
+struct pollfd;
+int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms);
 
 /* The one-letter state of /proc/PID/stat ('R', 'S', 'T', ...), or 0 when there is no such process.
  */

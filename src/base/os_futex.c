@@ -38,3 +38,9 @@ void cohi_os_futex_wake(atomic_uint *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     errno = kept;
 }
+
+int cohi_os_futex_refused(void)
+{
+    unsigned word = 0;
+    return syscall(SYS_futex, &word, FUTEX_WAKE, 1, NULL, NULL, 0) < 0 ? errno : 0;
+}

@@ -37,7 +37,17 @@ int cohi_os_pidfd_open(pid_t pid, int *fd)
 int cohi_os_pidfd_ended(int fd)
 {
     struct pollfd look = {.fd = fd, .events = POLLIN};
-    return poll(&look, 1, 0) > 0;
+    return cohi_os_poll(&look, 1, 0) > 0;
+}
+
+int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms)
+{
+    int ready = poll(set, (nfds_t)count, timeout_ms);
+    if (ready >= 0 || !cohi_os_refused(errno))
+        return ready;
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000,
+                               .tv_nsec = timeout_ms % 1000 * 1000000L};
+    return ppoll(set, (nfds_t)count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
 /* The beginning of a file, ended by a zero; how many bytes that is, or -1. */

@@ -118,7 +118,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
             return ETIMEDOUT;
         uint64_t left_ms = (deadline_ns - now) / COHI_NS_PER_MS + 1;
         struct pollfd look = {.fd = fd, .events = events};
-        int ready = poll(&look, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        int ready = cohi_os_poll(&look, 1, left_ms > 60000 ? 60000 : (int)left_ms);
         if (ready > 0)
             return 0;
         if (ready < 0 && errno != EINTR)

@@ -273,6 +273,14 @@ static const char *describe_ended(unsigned phase, uint64_t end, char *text, size
     return clean ? "done" : "failed";
 }
 
+bool cohi_slot_is_stopped(const cohi_slot *slot, pid_t pid)
+{
+    char state = cohi_os_process_state(pid);
+    if (state == 0)
+        return atomic_load(&((cohi_slot *)slot)->stopped) != 0;
+    return state == 'T' || state == 't';
+}
+
 const char *cohi_slot_describe(const cohi_slot *read_only, char *text, size_t room)
 {
     cohi_slot *slot = (cohi_slot *)read_only; /* atomic_load takes no const in C11 */
@@ -281,7 +289,6 @@ const char *cohi_slot_describe(const cohi_slot *read_only, char *text, size_t ro
     if (end & COHI_ENDED)
         return describe_ended(phase, end, text, room);
     pid_t pid = atomic_load(&slot->pid);
-    char state = pid ? cohi_os_process_state(pid) : 0;
     switch (phase) {
     case COHI_PHASE_ABSENT:
         snprintf(text, room, "has not called init");
@@ -296,9 +303,9 @@ const char *cohi_slot_describe(const cohi_slot *read_only, char *text, size_t ro
         break;
     }
     describe_operation(slot, op, text, room);
-    if (pid && (state == 0 || state == 'Z' || state == 'X'))
+    if (pid && cohi_os_process_ended(pid))
         return "gone";
-    if (state == 'T' || state == 't')
+    if (pid && cohi_slot_is_stopped(slot, pid))
         return "stopped";
     return atomic_load(&slot->since_ns) ? "waiting" : "running";
 }

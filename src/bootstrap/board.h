@@ -18,6 +18,7 @@
 #include "memory/profile.h"
 
 #include <cohort.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -170,10 +171,11 @@ typedef enum cohi_rest {
 } cohi_rest;
 
 typedef struct cohi_slot {
-    /* Who it is. Written by the rank; `end` by the supervisor that reaped it. */
+    /* Who it is. Written by the rank; `stopped` and `end` by its supervisor. */
     _Alignas(COHI_CACHE_LINE) atomic_int pid;
     atomic_int thread; /* kernel's thread id of a thread-rank's bound thread, else 0 */
     atomic_uint phase;
+    atomic_uint stopped;  /* by a signal, as waitpid(2) told; 0 too where nobody supervises it */
     _Atomic uint64_t end; /* 0, or COHI_ENDED | wait status of waitpid(2) */
     uint64_t image_link;  /* of use to the rank's own kernel only; see core/image.h */
     atomic_uint image;    /* 0, the thread that stands for the program, or that it is gone */
@@ -281,6 +283,10 @@ coh_status cohi_board_commit_staging(cohi_board *board, int rank, int team);
 
 /* Wakes the threads of the rank that sleep. Call after the write they may sleep for. */
 void cohi_slot_ring(cohi_slot *slot);
+
+/* Whether the rank's process is stopped: as /proc has it, or where that does not tell, as the
+ * supervisor has seen it. */
+bool cohi_slot_is_stopped(const cohi_slot *slot, pid_t pid);
 
 /* The state of a rank as one word and its doing as a phrase, as tables show them: "waiting", "in
  * barrier #88"; "failed", "killed by signal 9 (Killed)". `text` is cut to `room`. */

@@ -185,7 +185,7 @@ static void sleep_at(cohi_door *door, bool crowded, uint64_t until_ns)
     for (int i = 0; i < door->count; i++)
         door->set[i] = (struct pollfd){.fd = door->callers[i].fd, .events = POLLIN};
     door->set[door->count] = (struct pollfd){.fd = crowded ? -1 : door->listener, .events = POLLIN};
-    if (poll(door->set, (nfds_t)door->count + 1, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
+    if (cohi_os_poll(door->set, (size_t)door->count + 1, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
         return;
     for (int i = 0; i < door->count; i++)
         door->callers[i].ready = door->set[i].revents != 0;

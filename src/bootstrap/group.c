@@ -223,7 +223,7 @@ static int find_closed_link(const cohi_group *group)
     int closed = -1;
     for (int rank = 0; rank < group->size; rank++)
         group->set[rank] = (struct pollfd){.fd = group->links[rank], .events = POLLIN};
-    if (poll(group->set, (nfds_t)group->size, 0) > 0)
+    if (cohi_os_poll(group->set, (size_t)group->size, 0) > 0)
         for (int rank = 0; rank < group->size && closed < 0; rank++)
             closed = group->set[rank].revents ? rank : -1;
     return closed;
@@ -354,8 +354,7 @@ static coh_status reach_root(cohi_group *group, const cohi_id_layout *id)
 static coh_status fail_refused(const cohi_group *group, pid_t root)
 {
     uint64_t until = cohi_now_ns() + END_SHOWS_NS;
-    char state;
-    while (root > 0 && (state = cohi_os_process_state(root)) != 0 && state != 'Z' && state != 'X') {
+    while (root > 0 && !cohi_os_process_ended(root)) {
         if (cohi_now_ns() >= until)
             return cohi_fail(COH_TRANSPORT,
                              "coh_init: rank 0 (process %d) closed the connection of rank %d: it "
@@ -543,7 +542,7 @@ static coh_status collect_some(cohi_group *group, cohi_card *all, int *ready)
     for (int rank = 0; rank < group->size; rank++)
         group->set[rank] =
             (struct pollfd){.fd = group->absent[rank] ? group->links[rank] : -1, .events = POLLIN};
-    if (poll(group->set, (nfds_t)group->size, (int)(TICK_NS / COHI_NS_PER_MS)) <= 0)
+    if (cohi_os_poll(group->set, (size_t)group->size, (int)(TICK_NS / COHI_NS_PER_MS)) <= 0)
         return COH_OK;
     for (int rank = 1; rank < group->size && status == COH_OK; rank++) {
         if (group->set[rank].revents == 0)

@@ -20,6 +20,7 @@
 #include "memory/kernels.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -458,6 +459,19 @@ static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_b
 
 /* ---- the public ways in ---- */
 
+/* What nothing here can do without, and a sandbox may refuse. */
+static coh_status check_sandbox(const char *call)
+{
+    int error = cohi_os_futex_refused();
+    if (error)
+        return cohi_fail_os(error, "%s: futex(2) is refused here, without which no thread can lock",
+                            call);
+    struct pollfd nothing = {.fd = -1};
+    if (cohi_os_poll(&nothing, 1, 0) < 0 && cohi_os_refused(errno))
+        return cohi_fail_os(errno, "%s: both poll(2) and ppoll(2) are refused here", call);
+    return COH_OK;
+}
+
 static coh_status read_options(const char *call, const coh_options *given, const void *world,
                                coh_options *options, cohi_config *config)
 {
@@ -474,7 +488,9 @@ static coh_status read_options(const char *call, const coh_options *given, const
     if (options->heap > UINT64_C(1) << 47)
         return cohi_fail(COH_INVALID_ARGUMENT, "%s: options->heap is %llu; at most %llu", call,
                          (unsigned long long)options->heap, 1ull << 47);
-    coh_status status = cohi_config_load(config);
+    coh_status status = check_sandbox(call);
+    if (status == COH_OK)
+        status = cohi_config_load(config);
     if (status == COH_OK && config->init_timeout == 0)
         config->init_timeout = COHI_NS_PER_S * 3600 * 24 * 365; /* "off": a year is for ever */
     if (status == COH_OK)

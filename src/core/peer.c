@@ -104,8 +104,7 @@ bool cohi_peer_is_stopped(const coh_world *world, int rank)
     pid_t pid = world->peers[rank].pid;
     if (pid <= 0 || pid == getpid())
         return false;
-    char state = cohi_os_process_state(pid);
-    return state == 'T' || state == 't';
+    return cohi_slot_is_stopped(cohi_board_slot(world->board, rank), pid);
 }
 
 bool cohi_peer_has_left(coh_world *world, int rank)

@@ -211,7 +211,7 @@ static bool sleep_on_table(void)
     struct pollfd *set = copy_table(&count);
     uint64_t ignored;
     bool look = true;
-    if (!set || (poll(set, (nfds_t)count, EXIT_LOOK_MS) < 0 && errno != EINTR)) {
+    if (!set || (cohi_os_poll(set, count, EXIT_LOOK_MS) < 0 && errno != EINTR)) {
         nanosleep(&(struct timespec){.tv_nsec = EXIT_LOOK_MS * 1000000L}, NULL);
     } else {
         if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0)

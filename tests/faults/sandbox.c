@@ -73,6 +73,61 @@ static void pidfd_refused(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* By ppoll instead, the watcher too. */
+static void poll_refused(test_rank *self)
+{
+#ifdef SYS_poll
+    _Atomic uint64_t *stamp = self->shared;
+    if (!refuse_call(SYS_poll, EPERM) || !CHECK_OK(test_join(self))
+        || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    if (self->rank == VICTIM_RANK) {
+        fault_stamp(stamp);
+        fault_die(self);
+    }
+    fault_check_lost(coh_barrier(self->world), VICTIM_RANK, stamp);
+    coh_finalize(self->world);
+#else
+    (void)self;
+    test_skip("this machine has ppoll only");
+#endif
+}
+
+static void all_polls_refused(test_rank *self)
+{
+#ifdef SYS_poll
+    if (!refuse_call(SYS_poll, EPERM))
+        return;
+#endif
+    if (!refuse_call(SYS_ppoll, EPERM))
+        return;
+    CHECK(test_join(self) != COH_OK);
+    CHECK_SAYS("poll(2) and ppoll(2) are refused");
+}
+
+/* The C library would abort at its first lock. */
+static void futex_refused(test_rank *self)
+{
+    if (!refuse_call(SYS_futex, EPERM))
+        return;
+    CHECK(test_join(self) != COH_OK);
+    CHECK_SAYS("futex(2) is refused");
+}
+
+static void robust_list_refused(test_rank *self)
+{
+    if (refuse_call(SYS_set_robust_list, ENOSYS))
+        join_and_leave(self);
+}
+
+static void eventfd_refused(test_rank *self)
+{
+    if (!refuse_call(SYS_eventfd2, EPERM))
+        return;
+    CHECK(test_join(self) != COH_OK);
+    CHECK_SAYS("the watcher cannot be woken");
+}
+
 static void memfd_refused(test_rank *self)
 {
     if (!refuse_call(SYS_memfd_create, EPERM))
@@ -88,6 +143,12 @@ const test_case fault_sandbox[] = {
     CASE(process_copies_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
     CASE(pidfd_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
+    CASE(poll_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(all_polls_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(futex_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(robust_list_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(eventfd_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
     CASE(memfd_refused, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=1"),
 };

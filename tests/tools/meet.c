@@ -1,6 +1,7 @@
 /* meet.c - a rank for the tests of the tool: meets the others in barriers, and then does what it is
  * told to. */
 #include <cohort.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@ static int stop_meeting(coh_world *world, const char *how)
         abort();
     if (strcmp(how, "hang") == 0)
         pause();
+    if (strcmp(how, "stop") == 0)
+        raise(SIGSTOP);
     return 0; /* "return": without finalize */
 }
 

@@ -20,7 +20,11 @@ struct named {
 static const struct named errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}};
 
 static const struct named calls[] = {
+    {"accept4", SYS_accept4},
     {"close_range", SYS_close_range},
+    {"eventfd", SYS_eventfd2},
+    {"fallocate", SYS_fallocate},
+    {"futex", SYS_futex},
     {"memfd_create", SYS_memfd_create},
     {"pidfd_open", SYS_pidfd_open},
 #ifdef SYS_poll
@@ -28,6 +32,9 @@ static const struct named calls[] = {
 #endif
     {"ppoll", SYS_ppoll},
     {"prctl", SYS_prctl},
+    {"process_vm_readv", SYS_process_vm_readv},
+    {"process_vm_writev", SYS_process_vm_writev},
+    {"set_robust_list", SYS_set_robust_list},
     {"signalfd", SYS_signalfd4},
 };
 

@@ -52,6 +52,17 @@ for error in EPERM ENOSYS; do
     says err "cannot watch for signals"
     refused "$error" prctl 1 run -n 2 true
     says err "cannot adopt"
+    refused "$error" futex 1 run -n 2 true
+    says err "futex(2) is refused"
+    refused "$error" eventfd 9 run -n 2 "$meet"
+    says err "the watcher cannot be woken"
+    refused "$error" fallocate 1 run -n 2 true
+    says err "cannot back"
+    for calls in accept4 set_robust_list "process_vm_readv process_vm_writev" poll; do
+        [ "$calls" = poll ] && [ "$polls" != poll ] && continue
+        refused "$error" "$calls" 0 run -n 3 "$meet"
+        [ -s "$folder/err" ] && fail "$error $calls: not done in another way without a word"
+    done
     refused "$error" pidfd_open 0 run -n 2 "$meet" # by process numbers instead
     says err "pidfd_open"
 done

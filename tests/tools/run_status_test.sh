@@ -59,6 +59,15 @@ run 126 run "$folder/outer"
 says err "its interpreter /no/such/interpreter:"
 run 126 run --env PATH="/bin:$folder" dos
 says err "its interpreter /bin/sh^M:"
+# Neither is /dev/null, which all ranks but the first read, in an empty /dev.
+namespace=-m
+unshare -m true 2>/dev/null || namespace=-rm
+if unshare $namespace mount -t tmpfs none /dev 2>/dev/null; then
+    unshare $namespace sh -c 'mount -t tmpfs none /dev && exec "$@"' sh "$cohort" run -n 2 sh -c : \
+        >"$folder/out" 2>"$folder/err" </dev/null
+    [ $? = 126 ] || fail "the status without /dev/null"
+    says err "cannot start sh: /dev/null: No such file"
+fi
 run 127 run "no-such-program-in-path"
 touch "$folder/plain"
 run 126 run "$folder/plain"

@@ -12,6 +12,9 @@ state() {
 has_state() {
     [ "$(state "$1")" = "$2" ]
 }
+has_ended() {
+    ! alive "$1"
+}
 no_pending() {
     grep -qE '^ShdPnd:[[:space:]]*0+$' "/proc/$1/status"
 }
@@ -49,7 +52,7 @@ wait_for 10 has_state "$launcher" S || fail "the launcher does not sleep again"
 kill -STOP "$launcher"
 wait_for 10 has_state "$launcher" T || fail "the launcher does not stop"
 kill -CONT "$supervisor"
-wait_for 10 has_state "$supervisor" Z || fail "the supervisor does not end"
+wait_for 10 has_ended "$supervisor" || fail "the supervisor does not end"
 kill -CONT "$launcher"
 ends 3
 says err "exited with status 3"

@@ -41,24 +41,34 @@ kill -KILL -- "-$group"
 wait 2>/dev/null
 wait_for 10 all_dead "$PIDS" || fail "processes outlive their killed process group"
 
-# All processes of one name killed at once, the launcher's or the supervisors': as `killall -9` and
-# `pkill -9 -f` do it, only that this looks at no other job.
-named() {
-    for pid in "$launcher" $(cat "/proc/$launcher/task/$launcher/children"); do
-        tr '\0' ' ' <"/proc/$pid/cmdline" | cat "/proc/$pid/comm" - | grep -q "$1" && echo "$pid"
+# All processes of one name, or of two of the three, killed at once, as `killall -9` and `pkill -9 -f`
+# do it, only that this looks at no other job. They are stopped first, so that none of them has the
+# time to do something about another's end.
+children() {
+    for parent in "$@"; do
+        cat "/proc/$parent/task/$parent/children" 2>/dev/null
     done
 }
-for name in cohort rank-supervisor; do
+named() {
+    # shellcheck disable=SC2046
+    for pid in "$launcher" $(children "$launcher") $(children $(children "$launcher")); do
+        tr '\0' ' ' <"/proc/$pid/cmdline" | cat "/proc/$pid/comm" - | grep -qE "$1" && echo "$pid"
+    done
+}
+for names in cohort rank-supervisor job-guard \
+    'cohort|rank-supervisor' 'cohort|job-guard' 'rank-supervisor|job-guard'; do
     start
-    targets=$(named "$name")
-    [ -n "$targets" ] || fail "no process is named $name"
+    targets=$(named "$names")
+    [ "$(echo "$targets" | wc -w)" -ge "$(echo "$names" | tr '|' ' ' | wc -w)" ] \
+        || fail "not all of $names are there: $targets"
     # shellcheck disable=SC2086
-    kill -KILL $targets
+    kill -STOP $targets && kill -KILL $targets
     wait "$launcher" 2>/dev/null
-    wait_for 10 all_dead "$PIDS" || fail "processes outlive all that is named $name"
+    [ $? = 137 ] || fail "the status when $names are killed"
+    wait_for 10 all_dead "$PIDS" || fail "processes outlive all that is named $names"
 done
 
-# A supervisor killed: the launcher takes its rank's processes down, and the job fails.
+# A supervisor killed: the guard takes its rank's processes down, and the job fails.
 start
 rank_pid=$(sed -n 1p "$PIDS")
 supervisor=$(sed -n 's/.*) . \([0-9]*\) .*/\1/p' "/proc/$rank_pid/stat")
@@ -66,7 +76,16 @@ kill -KILL "$supervisor"
 wait "$launcher"
 [ $? = 137 ] || fail "the status when a supervisor is killed"
 all_dead "$PIDS" || fail "processes outlive a killed supervisor"
-says err "supervisor"
+says err "the supervisor of rank"
+
+# The guard killed: the supervisors take everything down, and the launcher says why.
+start
+kill -KILL "$(children "$launcher")"
+wait "$launcher"
+[ $? = 137 ] || fail "the status when the guard is killed"
+all_dead "$PIDS" || fail "processes outlive a killed guard"
+says err "the guard of the job"
+says err "killed by signal 9"
 
 # A normal end and a failure take the descendants along, before cohort run returns.
 : >"$PIDS"
