@@ -181,7 +181,9 @@ static coh_status make_team(coh_team *parent, const char *call, cohi_record *rec
 {
     struct plan plan = {.members = calloc((size_t)parent->size, sizeof *plan.members)};
     if (!plan.members)
-        record->status = COH_NO_MEMORY;
+        record->status =
+            (int32_t)cohi_world_fail(parent->world, call, COH_NO_MEMORY,
+                                     "out of memory for a list of %d members", parent->size);
     coh_status status;
     do {
         write_offer(parent->world, record);
