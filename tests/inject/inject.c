@@ -1,6 +1,7 @@
 #include "inject.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
@@ -16,18 +17,22 @@
 const char *inject_tool, *inject_ring, *inject_self, *inject_object;
 
 static const struct scenario scenarios[] = {
-    {"shm.root", "libcohort.so", "shm", job_processes, 0, false},
-    {"shm", "libcohort.so", "shm", job_processes, 1, false},
-    {"threads", "libcohort.so", "threads", job_threads, 0, false},
-    {"sim", "libcohort.so", "sim", job_threads, 0, false},
-    {"sim:channel", "libcohort.so", "sim:channel", job_threads, 0, false},
-    {"launched", "libcohort.so", NULL, job_launched, 0, false},
-    {"run", "cohort", NULL, job_tool, 0, true},
+    {.name = "shm.root", .module = "libcohort.so", .engine = "shm", .body = job_processes},
+    {.name = "shm", .module = "libcohort.so", .engine = "shm", .body = job_processes, .victim = 1},
+    {.name = "threads", .module = "libcohort.so", .engine = "threads", .body = job_threads},
+    {.name = "sim", .module = "libcohort.so", .engine = "sim", .body = job_threads, .blind = true},
+    {.name = "sim:channel",
+     .module = "libcohort.so",
+     .engine = "sim:channel",
+     .body = job_threads,
+     .blind = true},
+    {.name = "launched", .module = "libcohort.so", .body = job_launched},
+    {.name = "run", .module = "cohort", .body = job_tool, .tool = true},
 };
 
 /* A rank that waits for what cannot come is told after COHORT_STALL or COHORT_INIT_TIMEOUT; several
  * such times may follow each other. */
-#define LIMIT_S    20.0
+#define LIMIT_S    12.0
 #define LEFT_S     2.0 /* for what is left of a job that has ended */
 #define FULL_CAP   24  /* calls of one site that fail in turn */
 #define OUTPUT_MAX 4000
@@ -60,10 +65,22 @@ static double now_s(void)
 
 /* ---- one run ---- */
 
+/* Where a rank crashed goes to the output. */
+static void show_stack(int number)
+{
+    void *frames[32];
+    backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 static _Noreturn void begin_job(const struct scenario *scenario, int output)
 {
-    setpgid(0, 0);
+    signal(SIGSEGV, show_stack);
+    signal(SIGABRT, show_stack);
     setenv("INJECT_STATE", page_path, 1);
+    if (scenario->blind)
+        setenv("COHORT_TIMEOUT", "2", 1);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     close(output);

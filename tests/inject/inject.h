@@ -58,6 +58,7 @@ struct scenario {
     void (*body)(const struct scenario *scenario, run_page *page);
     int victim; /* where each rank is a process, the one whose calls fail */
     bool tool;  /* judged by its output and status; there are no reports */
+    bool blind; /* ranks do not see what the others do: COHORT_TIMEOUT ends what cannot */
 };
 
 /* Paths of what is started by its name; set by the main function. */
