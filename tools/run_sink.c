@@ -70,7 +70,7 @@ void cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
     if (sink->error || count == 0)
         return;
     if (sink->end + count > sink->room && make_room(sink, count) != 0) {
-        sink->error = ENOMEM;
+        sink->lost = ENOMEM;
         return;
     }
     memcpy(sink->data + sink->end, bytes, count);

@@ -361,7 +361,6 @@ INTERPOSE(int, dup2, (int from, int to), (from, to), -1, EMFILE, EPERM)
 INTERPOSE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1,
           ENOMEM, ENOSYS)
 INTERPOSE(pid_t, fork, (void), (), -1, EAGAIN)
-INTERPOSE(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), -1, EINTR)
 INTERPOSE(int, kill, (pid_t pid, int signal), (pid, signal), -1, EPERM)
 INTERPOSE(int, execvp, (const char *file, char *const arguments[]), (file, arguments), -1, ENOMEM,
           EACCES)
