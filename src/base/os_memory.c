@@ -151,10 +151,10 @@ int cohi_os_commit_private(void *base, size_t from, size_t to)
     return error;
 }
 
-void cohi_os_decommit_shared(int fd, size_t from, size_t to)
+int cohi_os_decommit_shared(int fd, size_t from, size_t to)
 {
-    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-                    (off_t)(to - from));
+    int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    return fallocate(fd, mode, (off_t)from, (off_t)(to - from)) == 0 ? 0 : errno;
 }
 
 void cohi_os_decommit_private(void *base, size_t from, size_t to)

@@ -137,8 +137,9 @@ int cohi_os_window_open(int fd, uint64_t offset, void *base, size_t bytes)
     struct range within = {base, (char *)base + bytes}, anonymous[RANGES_MAX];
     struct transfer transfer = {.fd = fd, .offset = offset, .base = base};
     size_t count = find_anonymous(&within, anonymous);
-    cohi_os_decommit_shared(fd, offset, offset + bytes); /* what is not copied reads as zero */
-    transfer.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    /* What is not copied is to read as zero; where that cannot be had, all is copied. */
+    bool zero = cohi_os_decommit_shared(fd, offset, offset + bytes) == 0;
+    transfer.pagemap = zero ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
     int error = copy_all(&transfer, &within, anonymous, count);
     cohi_os_close(transfer.pagemap);
     return error ? error : map_window(MAP_SHARED, fd, offset, base, bytes);
