@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+char inject_folder[] = "/tmp/inject.XXXXXX";
 const char *inject_tool, *inject_ring, *inject_self, *inject_object;
 
 static const struct scenario scenarios[] = {
@@ -26,6 +27,11 @@ static const struct scenario scenarios[] = {
      .engine = "sim:channel",
      .body = job_threads,
      .blind = true},
+    {.name = "profile",
+     .module = "libcohort.so",
+     .engine = "threads",
+     .body = job_threads,
+     .init_only = true},
     {.name = "launched", .module = "libcohort.so", .body = job_launched},
     {.name = "run", .module = "cohort", .body = job_tool, .tool = true},
 };
@@ -36,6 +42,7 @@ static const struct scenario scenarios[] = {
 #define LEFT_S     2.0 /* for what is left of a job that has ended */
 #define FULL_CAP   24  /* calls of one site that fail in turn */
 #define OUTPUT_MAX 4000
+#define FULL_TRIES 10 /* seconds to wait for memory of the host */
 
 struct sweep {
     int stride; /* every so many calls fail in turn */
@@ -54,7 +61,7 @@ struct outcome {
 };
 
 static run_page *page;
-static char page_path[64];
+static char page_path[64], profile_path[64];
 
 static double now_s(void)
 {
@@ -81,6 +88,8 @@ static _Noreturn void begin_job(const struct scenario *scenario, int output)
     setenv("INJECT_STATE", page_path, 1);
     if (scenario->blind)
         setenv("COHORT_TIMEOUT", "2", 1);
+    if (scenario->init_only)
+        setenv("COHORT_PROFILE", profile_path, 1);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     close(output);
@@ -132,6 +141,7 @@ static void run_once(const struct scenario *scenario, struct outcome *outcome)
     double began = now_s();
     *outcome = (struct outcome){.status = -1};
     memset(page->reports, 0, sizeof page->reports);
+    unlink(profile_path);
     pid_t job = fork();
     if (job == 0)
         begin_job(scenario, output);
@@ -218,22 +228,38 @@ static void describe(const struct scenario *scenario, const struct outcome *outc
 
 /* ---- the sweep ---- */
 
-static void reset(inject_call target, int variant, const struct sweep *sweep)
+static void reset(inject_call target, int variant, bool lasting)
 {
     inject_state *state = &page->state;
     atomic_flag_clear(&state->lock);
     state->target = target;
     state->variant = variant;
-    state->lasting = sweep->lasting;
+    state->lasting = lasting;
     state->struck = false;
     for (int i = 0; i < state->site_count; i++)
         state->sites[i].calls = 0;
+}
+
+/* Other programs of the host may have its memory for a while. */
+static bool host_is_full(const struct outcome *outcome)
+{
+    static const char words[] = "kept back for other programs";
+    bool full = strstr(outcome->output, words) != NULL;
+    for (int i = 0; i < RANKS; i++)
+        full = full || strstr(page->reports[i].sentence, words)
+               || strstr(page->reports[i].finding, words);
+    return full;
 }
 
 static bool run_and_judge(const struct scenario *scenario, bool clean, bool verbose)
 {
     struct outcome outcome;
     run_once(scenario, &outcome);
+    for (int i = 0; i < FULL_TRIES && host_is_full(&outcome); i++) {
+        sleep(1);
+        reset(page->state.target, page->state.variant, page->state.lasting);
+        run_once(scenario, &outcome);
+    }
     bool good = judge(scenario, &outcome, clean);
     if (!good || verbose)
         describe(scenario, &outcome);
@@ -249,11 +275,11 @@ static bool count_calls(const struct scenario *scenario, const struct sweep *swe
     snprintf(state->module, sizeof state->module, "%s", scenario->module);
     state->cap = sweep->cap;
     inject_begin(state);
-    reset((inject_call){-1, 0}, 0, sweep);
+    reset((inject_call){-1, 0}, 0, false);
     if (!run_and_judge(scenario, true, sweep->verbose))
         return false;
     state->logging = true;
-    reset((inject_call){-1, 0}, 0, sweep);
+    reset((inject_call){-1, 0}, 0, false);
     bool good = run_and_judge(scenario, true, false);
     state->logging = false;
     return good;
@@ -269,7 +295,7 @@ static int fail_each(const struct scenario *scenario, const struct sweep *sweep)
         if (sweep->only_site >= 0 && state->sites[call.site].offset != (uintptr_t)sweep->only_site)
             continue;
         for (int variant = 0; variant < state->sites[call.site].variants; variant++) {
-            reset(call, variant, sweep);
+            reset(call, variant, sweep->lasting);
             bad += !run_and_judge(scenario, false, sweep->verbose);
             runs++;
         }
@@ -357,5 +383,10 @@ int main(int argc, char **argv)
     inject_object = argv[optind + 2];
     set_environment();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return make_page() == 0 ? sweep_all(only, &sweep) : 1;
+    if (!mkdtemp(inject_folder) || make_page() != 0)
+        return 1;
+    snprintf(profile_path, sizeof profile_path, "%s/profile", inject_folder);
+    int status = sweep_all(only, &sweep);
+    unlink(profile_path);
+    return rmdir(inject_folder) == 0 ? status : 1;
 }

@@ -56,12 +56,14 @@ struct scenario {
     const char *module; /* whose calls fail */
     const char *engine; /* of its ranks */
     void (*body)(const struct scenario *scenario, run_page *page);
-    int victim; /* where each rank is a process, the one whose calls fail */
-    bool tool;  /* judged by its output and status; there are no reports */
-    bool blind; /* ranks do not see what the others do: COHORT_TIMEOUT ends what cannot */
+    int victim;     /* where each rank is a process, the one whose calls fail */
+    bool tool;      /* judged by its output and status; there are no reports */
+    bool init_only; /* of a process that measures the host and saves what it found */
+    bool blind;     /* ranks do not see what the others do: COHORT_TIMEOUT ends what cannot */
 };
 
 /* Paths of what is started by its name; set by the main function. */
+extern char inject_folder[]; /* nothing of an earlier run is in it */
 extern const char *inject_tool, *inject_ring, *inject_self, *inject_object;
 
 /* Bodies of a job's process. */

@@ -82,6 +82,8 @@ static void look_for_leftovers(run_page *page, rank_report *report, int descript
         rank_finds(report, "%d descriptors where there were %d", now, descriptors);
     if (threads != 1)
         rank_finds(report, "%d threads are left", threads);
+    if (count_entries(inject_folder) > 3)
+        rank_finds(report, "a file is left beside the profile");
     look_for_mappings(report);
     look_for_blocks(&page->state, report);
 }
@@ -203,8 +205,10 @@ void job_threads(const struct scenario *scenario, run_page *page)
     inject_enable(true);
     bool joined = TRY(coh_init_threads(RANKS, &options, worlds));
     make_members(members, worlds, page);
+    if (scenario->init_only)
+        inject_enable(false);
     if (joined)
-        in_threads(members, work_in_thread);
+        in_threads(members, scenario->init_only ? meet_in_thread : work_in_thread);
     inject_enable(false);
     look_for_leftovers(page, self->report, descriptors);
     bool again = MUST_WORK(coh_init_threads(RANKS, &options, worlds));
