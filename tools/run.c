@@ -71,6 +71,8 @@ static void take_signals(cohi_run *run)
         else
             cohi_run_signal(run, signal, by_kernel);
     }
+    if (errno != EAGAIN)
+        cohi_run_reap(run); /* what cannot be read may be that a supervisor has ended */
 }
 
 enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_RANKS = 3 };

@@ -218,13 +218,13 @@ int cohi_output_error(const cohi_output *output)
     return sinks[0].error ? sinks[0].error : sinks[0].lost ? sinks[0].lost : sinks[1].lost;
 }
 
-/* A sink that failed takes nothing more. What made it fail may be over. */
+/* What a sink does not take is written past it, at once. */
 void cohi_output_say(cohi_output *output, const char *text)
 {
-    if (output->error_sink->error && output->error_sink->error != EPIPE)
+    cohi_sink *sink = output->error_sink;
+    end_open_line(sink);
+    if (cohi_sink_append(sink, text, strlen(text)) != 0 && sink->error != EPIPE)
         dprintf(STDERR_FILENO, "%s", text);
-    end_open_line(output->error_sink);
-    cohi_sink_append(output->error_sink, text, strlen(text));
 }
 
 uint64_t cohi_output_deadline(const cohi_output *output)

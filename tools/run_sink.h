@@ -27,8 +27,8 @@ typedef struct cohi_sink {
 void cohi_sink_open(cohi_sink *sink, int fd);
 void cohi_sink_close(cohi_sink *sink);
 
-/* Adds to the queue. Fails only into `lost`. */
-void cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count);
+/* Adds to the queue. 0, or -1 when it was dropped: there is no memory (`lost`), or the sink failed. */
+int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count);
 
 /* Writes what can be written at once. */
 void cohi_sink_flush(cohi_sink *sink);
