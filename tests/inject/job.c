@@ -47,6 +47,13 @@ static bool is_ours(const char *line)
     return (strstr(line, "memfd:cohort") && access[3] == 's') || end - begin >= HEAP_BYTES / 2;
 }
 
+/* Where nothing can be mapped any more, registered memory cannot be made private. */
+static bool maps_nothing(const inject_state *state)
+{
+    return state->struck && state->lasting
+           && strcmp(state->sites[state->target.site].function, "mmap") == 0;
+}
+
 static void look_for_mappings(rank_report *report)
 {
     char line[512];
@@ -84,7 +91,8 @@ static void look_for_leftovers(run_page *page, rank_report *report, int descript
         rank_finds(report, "%d threads are left", threads);
     if (count_entries(inject_folder) > 3)
         rank_finds(report, "a file is left beside the profile");
-    look_for_mappings(report);
+    if (!maps_nothing(&page->state))
+        look_for_mappings(report);
     look_for_blocks(&page->state, report);
 }
 
