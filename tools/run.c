@@ -71,6 +71,8 @@ static void take_signals(cohi_run *run)
         else
             cohi_run_signal(run, signal, by_kernel);
     }
+    if (errno != EAGAIN)
+        cohi_run_reap(run); /* what cannot be read may be that a supervisor has ended */
 }
 
 enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_GUARD = 3, POLL_RANKS = 4 };
@@ -152,8 +154,9 @@ static void turn(cohi_run *run)
 {
     uint64_t now = cohi_now_ns();
     cohi_output_tick(&run->output, now);
-    if (run->output.sinks[0].error)
-        cohi_run_end(run, COHI_WHY_OUTPUT, run->output.sinks[0].error);
+    int lost = cohi_output_error(&run->output);
+    if (lost)
+        cohi_run_end(run, COHI_WHY_OUTPUT, lost);
     cohi_run_advance(run, now);
     wait_for_events(run, poll_count(run));
     take_events(run);
@@ -226,7 +229,7 @@ static int watch_signals(cohi_run *run)
     sigaction(SIGPIPE, &ignore, &run->charge.on_pipe);
     sigaction(SIGCHLD, &normal, &run->charge.on_child);
     for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
-        if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        if (sigaction(watched[i], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
             sigaddset(&set, watched[i]);
     }
     sigprocmask(SIG_BLOCK, &set, &run->charge.mask);
@@ -340,10 +343,10 @@ static int run_job(cohi_run *run)
     int signal = write_last_output(run);
     if (status == 0 && signal)
         return 128 + signal;
-    if (status != 0 || !run->output.sinks[0].error)
+    if (status != 0 || !cohi_output_error(&run->output))
         return status;
     run->why = COHI_WHY_OUTPUT;
-    run->why_value = run->output.sinks[0].error;
+    run->why_value = cohi_output_error(&run->output);
     status = cohi_run_report(run);
     (void)write_last_output(run);
     return status;

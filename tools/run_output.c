@@ -177,12 +177,17 @@ static void end_source(cohi_source *source)
     source->fd = -1;
 }
 
+static void lose_source(cohi_source *source, int error)
+{
+    source->sink->lost = error;
+    end_source(source);
+}
+
 /* The bytes read, 0 at the end (which closes the source), -1 when there is nothing now. */
 static ssize_t read_once(cohi_source *source)
 {
     if (make_room(source) != 0) {
-        source->sink->error = ENOMEM;
-        end_source(source);
+        lose_source(source, ENOMEM);
         return 0;
     }
     ssize_t got = read(source->fd, source->data + source->used, READ_BYTES);
@@ -190,9 +195,11 @@ static ssize_t read_once(cohi_source *source)
         source->used += (size_t)got;
     else if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return -1;
+    else if (got < 0)
+        lose_source(source, errno);
     else
         end_source(source);
-    return got;
+    return got > 0 ? got : 0;
 }
 
 void cohi_source_read(cohi_output *output, cohi_source *source)
@@ -205,10 +212,19 @@ void cohi_source_read(cohi_output *output, cohi_source *source)
     pass_on_waiting(output, sink, now);
 }
 
+int cohi_output_error(const cohi_output *output)
+{
+    const cohi_sink *sinks = output->sinks;
+    return sinks[0].error ? sinks[0].error : sinks[0].lost ? sinks[0].lost : sinks[1].lost;
+}
+
+/* What a sink does not take is written past it, at once. */
 void cohi_output_say(cohi_output *output, const char *text)
 {
-    end_open_line(output->error_sink);
-    cohi_sink_append(output->error_sink, text, strlen(text));
+    cohi_sink *sink = output->error_sink;
+    end_open_line(sink);
+    if (cohi_sink_append(sink, text, strlen(text)) != 0 && sink->error != EPIPE)
+        dprintf(STDERR_FILENO, "%s", text);
 }
 
 uint64_t cohi_output_deadline(const cohi_output *output)

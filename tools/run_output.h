@@ -57,6 +57,9 @@ int cohi_source_wants(const cohi_source *source);
 /* Reads once and passes lines on. */
 void cohi_source_read(cohi_output *output, cohi_source *source);
 
+/* The errno of output that was lost; 0: none was. Writes to standard error that fail do not count. */
+int cohi_output_error(const cohi_output *output);
+
 /* A message of the launcher itself, whole lines, to the error sink. */
 void cohi_output_say(cohi_output *output, const char *text);
 

@@ -65,16 +65,18 @@ static int make_room(cohi_sink *sink, size_t count)
     return 0;
 }
 
-void cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
+int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
 {
-    if (sink->error || count == 0)
-        return;
+    if (sink->error)
+        return -1;
     if (sink->end + count > sink->room && make_room(sink, count) != 0) {
-        sink->error = ENOMEM;
-        return;
+        sink->lost = ENOMEM;
+        return -1;
     }
-    memcpy(sink->data + sink->end, bytes, count);
+    if (count > 0)
+        memcpy(sink->data + sink->end, bytes, count);
     sink->end += count;
+    return 0;
 }
 
 /* A pipe that polls writable takes PIPE_BUF bytes without blocking. */

@@ -17,6 +17,7 @@ typedef struct cohi_sink {
     int kind;     /* how to write without blocking; run_sink.c's */
     int terminal;
     int error; /* errno of the write that failed; from then on everything is dropped */
+    int lost;  /* errno: some of the output could not be read, or there was no memory for it */
     char *data;
     size_t start, end, room; /* data[start, end) is still to be written */
 
@@ -26,8 +27,8 @@ typedef struct cohi_sink {
 void cohi_sink_open(cohi_sink *sink, int fd);
 void cohi_sink_close(cohi_sink *sink);
 
-/* Adds to the queue. Fails only into `error`. */
-void cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count);
+/* Adds to the queue. 0, or -1 when it was dropped: there is no memory (`lost`), or the sink failed. */
+int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count);
 
 /* Writes what can be written at once. */
 void cohi_sink_flush(cohi_sink *sink);

@@ -59,8 +59,8 @@ int cohi_os_commit_shared(int fd, size_t from, size_t to);
 int cohi_os_commit_private(void *base, size_t from, size_t to);
 
 /* Gives memory back; what was there reads as zero, and can still be written to: a peer that
- * does not know yet may do so. */
-void cohi_os_decommit_shared(int fd, size_t from, size_t to);
+ * does not know yet may do so. Of a shared file it may be refused; then all is as before. */
+int cohi_os_decommit_shared(int fd, size_t from, size_t to);
 void cohi_os_decommit_private(void *base, size_t from, size_t to);
 
 /* Asks for huge pages; a kernel that has none there is not an error. */

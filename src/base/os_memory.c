@@ -154,12 +154,13 @@ int cohi_os_commit_private(void *base, size_t from, size_t to)
     return error;
 }
 
-void cohi_os_decommit_shared(int fd, size_t from, size_t to)
+int cohi_os_decommit_shared(int fd, size_t from, size_t to)
 {
+    int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     int held = cohi_cancel_hold();
-    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-                    (off_t)(to - from));
+    int error = fallocate(fd, mode, (off_t)from, (off_t)(to - from)) == 0 ? 0 : errno;
     cohi_cancel_release(held);
+    return error;
 }
 
 void cohi_os_decommit_private(void *base, size_t from, size_t to)

@@ -140,8 +140,9 @@ int cohi_os_window_open(int fd, uint64_t offset, void *base, size_t bytes)
     struct transfer transfer = {.fd = fd, .offset = offset, .base = base};
     int held = cohi_cancel_hold();
     size_t count = find_anonymous(&within, anonymous);
-    cohi_os_decommit_shared(fd, offset, offset + bytes); /* what is not copied reads as zero */
-    transfer.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    /* What is not copied is to read as zero; where that cannot be had, all is copied. */
+    bool zero = cohi_os_decommit_shared(fd, offset, offset + bytes) == 0;
+    transfer.pagemap = zero ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
     int error = copy_all(&transfer, &within, anonymous, count);
     cohi_os_close(transfer.pagemap);
     cohi_cancel_release(held);

@@ -1,5 +1,7 @@
 #include "base/whole_file.h"
 
+#include "base/os.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,17 +9,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Closes the descriptor. */
+static int write_through(int fd, cohi_file_writer *write, const void *argument)
+{
+    FILE *stream = fdopen(fd, "w");
+    if (!stream) {
+        cohi_os_close(fd);
+        return -1;
+    }
+    int status = write(stream, argument);
+    status = fchmod(fd, 0644) == 0 ? status : -1;
+    return fclose(stream) == 0 ? status : -1;
+}
+
 /* Writes, then renames `beside`, which ends in XXXXXX, to `path`. */
 static int write_beside(char *beside, const char *path, cohi_file_writer *write,
                         const void *argument)
 {
     int fd = mkostemp(beside, O_CLOEXEC);
-    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!stream)
+    if (fd < 0)
         return -1;
-    int status = write(stream, argument);
-    status = fchmod(fd, 0644) == 0 ? status : -1;
-    status = fclose(stream) == 0 ? status : -1;
+    int status = write_through(fd, write, argument);
     if (status == 0)
         status = rename(beside, path);
     if (status != 0) {

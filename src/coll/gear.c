@@ -102,5 +102,6 @@ coh_status cohi_gear_staging(cohi_call *call)
     if (status == COH_OK)
         status = cohi_board_commit_staging(world->board, world->rank, call->team->number);
     gear->staging = status == COH_OK;
-    return status;
+    return gear->staging ? status
+                         : cohi_world_fail(world, call->name, status, "%s", coh_last_error());
 }

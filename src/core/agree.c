@@ -72,13 +72,23 @@ static void describe(const cohi_record *record, char *text, size_t room)
     cohi_terms_describe(record->op, record->argument, text, room);
 }
 
-/* The colour and the key, the first two arguments of that call, are each member's own. */
+/* Calls whose first two arguments are the caller's, and the others where the block came to lie. */
+static bool is_placing(const cohi_record *record)
+{
+    return record->op == COHI_OP_MALLOC || record->op == COHI_OP_CALLOC
+           || record->op == COHI_OP_ALIGN || record->op == COHI_OP_REALLOC
+           || record->op == COHI_OP_REGISTER;
+}
+
+/* The colour and the key, the first two arguments of that call, are each member's own. A block that
+ * was not placed lies nowhere. */
 static bool same_call(const cohi_record *a, const cohi_record *b)
 {
-    size_t own = a->op == COHI_OP_SPLIT_COLOR ? 2 : 0;
+    bool failed = a->status != COH_OK || b->status != COH_OK;
+    size_t first = a->op == COHI_OP_SPLIT_COLOR ? 2 : 0;
+    size_t end = failed && is_placing(a) ? 2 : sizeof a->argument / sizeof *a->argument;
     return a->op == b->op
-           && memcmp(a->argument + own, b->argument + own,
-                     sizeof a->argument - own * sizeof *a->argument)
+           && memcmp(a->argument + first, b->argument + first, (end - first) * sizeof *a->argument)
                   == 0;
 }
 

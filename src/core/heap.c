@@ -330,15 +330,21 @@ static coh_status end(coh_world *world, coh_status status)
 
 /* ---- allocation ---- */
 
+/* Where a block would fit whatever its alignment, memory for the map of blocks was missing. */
 static coh_status fail_room(coh_world *world, const char *call, uint64_t bytes)
 {
     struct cohi_heap *heap = world->heap;
+    uint64_t largest = cohi_blocks_largest(heap->blocks);
+    if (largest > MOST_ALIGNMENT && bytes <= largest - MOST_ALIGNMENT)
+        return cohi_world_fail(world, call, COH_NO_MEMORY,
+                               "%llu bytes: out of memory for the heap's map",
+                               (unsigned long long)bytes);
     return cohi_world_fail(world, call, COH_NO_MEMORY,
                            "%llu bytes do not fit: the heap can grow to %llu bytes (COHORT_HEAP, "
                            "cohort run --heap), %llu are in use, the largest free block has %llu",
                            (unsigned long long)bytes, (unsigned long long)heap->reserved,
                            (unsigned long long)cohi_blocks_used(heap->blocks),
-                           (unsigned long long)cohi_blocks_largest(heap->blocks));
+                           (unsigned long long)largest);
 }
 
 /* What a new block is to be like. */

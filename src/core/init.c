@@ -521,6 +521,16 @@ static coh_status init_launched(const coh_options *options, const cohi_config *c
     return status;
 }
 
+/* What failed below may be used by several calls, and does not know which. */
+static coh_status name_call(const char *call, coh_status status)
+{
+    char what[COHI_SENTENCE_BYTES];
+    if (status == COH_OK || strstr(coh_last_error(), "coh_init"))
+        return status;
+    snprintf(what, sizeof what, "%s", coh_last_error());
+    return cohi_fail(status, "%s: %s", call, what);
+}
+
 /* The job cannot be joined at all; a rank that others reached and that failed is another matter. */
 static bool can_fall_back(coh_status status)
 {
@@ -546,8 +556,8 @@ static coh_status init(const coh_options *given, coh_world **world)
     status = cohi_launch_present(&config) ? init_launched(&options, &config, world)
                                           : init_alone(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
-        return fall_back(&options, &config, world);
-    return status;
+        status = fall_back(&options, &config, world);
+    return name_call("coh_init", status);
 }
 
 coh_status coh_init(const coh_options *options, coh_world **world)
@@ -577,7 +587,8 @@ static coh_status init_threads(int ranks, const coh_options *given, coh_world **
     if (status != COH_OK)
         return status;
     bool driven = options.driven != 0;
-    return cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
+    status = cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
+    return name_call(call, status);
 }
 
 coh_status coh_init_threads(int ranks, const coh_options *options, coh_world **worlds)
@@ -608,8 +619,8 @@ static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
     status = join_group(id, rank, size, &board, &options, &config, world);
     cohi_board_close(&board);
     if (options.fall_back && can_fall_back(status))
-        return fall_back(&options, &config, world);
-    return status;
+        status = fall_back(&options, &config, world);
+    return name_call(call, status);
 }
 
 coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size,

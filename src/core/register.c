@@ -229,11 +229,11 @@ void cohi_register_keep_alone(coh_world *world)
         return;
     for (cohi_window *window; (window = next_by_offset(world, from));) {
         if (window->offset > from)
-            cohi_os_decommit_shared(heap_descriptor(world), from, window->offset);
+            (void)cohi_os_decommit_shared(heap_descriptor(world), from, window->offset);
         from = window->offset + window->bytes;
     }
     if (from < cohi_heap_reserved(world))
-        cohi_os_decommit_shared(heap_descriptor(world), from, cohi_heap_reserved(world));
+        (void)cohi_os_decommit_shared(heap_descriptor(world), from, cohi_heap_reserved(world));
 }
 
 /* The file of the heap lives on below the views. Copies would double the memory at the end of a

@@ -123,19 +123,21 @@ static coh_status fail_number(const coh_world *world, const char *call)
                            "no team can be made: a rank can be in %d at once", COHI_TEAMS);
 }
 
-static coh_status open_team(coh_team *parent, const struct plan *plan, coh_team **team)
+static coh_status open_team(coh_team *parent, const char *call, const struct plan *plan,
+                            coh_team **team)
 {
     coh_world *world = parent->world;
     int *ranks = calloc((size_t)plan->count, sizeof *ranks);
     if (!ranks)
-        return cohi_fail(COH_NO_MEMORY, "out of memory for a team of %d ranks", plan->count);
+        return cohi_world_fail(world, call, COH_NO_MEMORY, "out of memory for a team of %d ranks",
+                               plan->count);
     for (int i = 0; i < plan->count; i++)
         ranks[i] = parent->ranks[plan->members[i]];
     coh_status status = cohi_board_commit(world->board, world->rank, plan->number);
     if (status == COH_OK)
         status = cohi_team_open(world, plan->number, ranks, plan->count, plan->start, team);
     free(ranks);
-    return status;
+    return status == COH_OK ? status : cohi_world_fail(world, call, status, "%s", coh_last_error());
 }
 
 static void withdraw(coh_team *team, const struct plan *plan, coh_world *world, bool claimed)
@@ -162,7 +164,7 @@ static coh_status attempt(coh_team *parent, const char *call, cohi_record *recor
         else if (!claimed)
             record->status = COH_BUSY;
         else
-            record->status = (int32_t)open_team(parent, plan, &made);
+            record->status = (int32_t)open_team(parent, call, plan, &made);
     }
     coh_status status = cohi_agree(parent, call, record);
     if (status != COH_OK)
@@ -181,7 +183,9 @@ static coh_status make_team(coh_team *parent, const char *call, cohi_record *rec
 {
     struct plan plan = {.members = calloc((size_t)parent->size, sizeof *plan.members)};
     if (!plan.members)
-        record->status = COH_NO_MEMORY;
+        record->status =
+            (int32_t)cohi_world_fail(parent->world, call, COH_NO_MEMORY,
+                                     "out of memory for a list of %d members", parent->size);
     coh_status status;
     do {
         write_offer(parent->world, record);

@@ -500,6 +500,16 @@ static coh_status await_turn(coh_team *team, const char *call, cohi_opcode op)
     return status;
 }
 
+/* A meeting of members that are not mapped compares by itself. It did not come to that: a word to
+ * one of them could not be sent, and what it waits for will not come. */
+static coh_status refuse_out_of_step(const coh_team *team, const char *call)
+{
+    return cohi_world_fail(team->world, call, COH_TRANSPORT,
+                           "collective #%llu of this team failed on this rank, which is out of "
+                           "step with the others since",
+                           (unsigned long long)cohi_team_sequence(team, team->epoch));
+}
+
 /* The turn is held. */
 static __attribute__((noinline)) coh_status enter_checked(coh_team *team, const char *call,
                                                           cohi_opcode op)
@@ -508,7 +518,7 @@ static __attribute__((noinline)) coh_status enter_checked(coh_team *team, const 
     if (status == COH_OK)
         status = cohi_team_standing(team, call);
     if (status == COH_OK && !is_settled(team, op))
-        status = settle(team, call, op);
+        status = team->mapped ? settle(team, call, op) : refuse_out_of_step(team, call);
     return status == COH_OK ? status : cohi_team_leave(team, status);
 }
 

@@ -11,6 +11,7 @@
 #include "core/verdict.h"
 #include "core/watch.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +34,9 @@ enum { TOMBSTONES = 4 * COHI_RANKS_MAX };
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static coh_world *open_worlds;
-static coh_world *tombstones; /* newest first */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t thread_key; /* of a thread's bindings; its destructor tells that it ended */
+static coh_world *tombstones;    /* newest first */
+static pthread_key_t thread_key; /* set in threads that were bound; its destructor tells the end */
+static _Thread_local binding *thread_bindings __attribute__((tls_model("initial-exec")));
 
 /* ---- errors ---- */
 
@@ -65,7 +66,7 @@ coh_status cohi_world_check_rank(const coh_world *world, const char *call, int r
 static void set_bindings(binding *bindings)
 {
     cohi_bound_world = bindings ? bindings->world : NULL;
-    pthread_setspecific(thread_key, bindings);
+    thread_bindings = bindings;
 }
 
 /* The bindings of the list that are to be kept; the others are freed. */
@@ -120,7 +121,7 @@ static bool holds(const binding *bound, const void *arg)
 static binding *bindings_that_hold(void)
 {
     pthread_mutex_lock(&registry_lock);
-    binding *bindings = sift(pthread_getspecific(thread_key), holds, NULL);
+    binding *bindings = sift(thread_bindings, holds, NULL);
     pthread_mutex_unlock(&registry_lock);
     set_bindings(bindings);
     return bindings;
@@ -166,26 +167,29 @@ static bool tell_ended(const binding *bound, const void *arg)
     return false;
 }
 
-static void thread_ended(void *bindings)
+static void thread_ended(void *key_value)
 {
+    (void)key_value;
     pthread_mutex_lock(&registry_lock);
-    sift(bindings, tell_ended, NULL);
+    set_bindings(sift(thread_bindings, tell_ended, NULL));
     pthread_mutex_unlock(&registry_lock);
 }
 
-/* Without memory for it the thread stays a helper until its next call. */
+/* Without memory for it, or for the key that tells of its end, the thread stays a helper until its
+ * next call. */
 void cohi_world_bind(coh_world *world)
 {
     int free_slot = 0;
     binding *bound = malloc(sizeof *bound);
     if (!bound)
         return;
-    if (!atomic_compare_exchange_strong(&world->slot->thread, &free_slot,
-                                        (int)syscall(SYS_gettid))) {
+    if (pthread_setspecific(thread_key, &thread_key) != 0
+        || !atomic_compare_exchange_strong(&world->slot->thread, &free_slot,
+                                           (int)syscall(SYS_gettid))) {
         free(bound);
         return;
     }
-    *bound = (binding){world, world->crew->serial, world->rank, pthread_getspecific(thread_key)};
+    *bound = (binding){world, world->crew->serial, world->rank, thread_bindings};
     set_bindings(bound);
 }
 
@@ -196,7 +200,7 @@ static bool is_of_another(const binding *bound, const void *world)
 
 void cohi_world_unbind(coh_world *world)
 {
-    set_bindings(sift(pthread_getspecific(thread_key), is_of_another, world));
+    set_bindings(sift(thread_bindings, is_of_another, world));
 }
 
 /* ---- the process's worlds ---- */
@@ -236,17 +240,40 @@ static void after_fork_in_child(void)
         cohi_register_in_child(world); /* first: this very list may lie in registered memory */
     for (coh_world *world = open_worlds; world; world = world->next)
         atomic_fetch_or(&world->state, COHI_WORLD_FORKED);
-    set_bindings(sift(pthread_getspecific(thread_key), keep_none, NULL));
+    set_bindings(sift(thread_bindings, keep_none, NULL));
     open_worlds = NULL; /* the parent's; a world that the child makes is its own */
     pthread_mutex_unlock(&registry_lock);
     cohi_watch_release();
 }
 
-static void set_up_process(void)
+static int make_key(void)
 {
-    pthread_key_create(&thread_key, thread_ended);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    atexit(at_exit);
+    return pthread_key_create(&thread_key, thread_ended);
+}
+
+static int watch_forks(void)
+{
+    return pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static int watch_exit(void)
+{
+    return atexit(at_exit) == 0 ? 0 : ENOMEM;
+}
+
+/* Each step once. One that fails is tried again by the next init. */
+static coh_status set_up_process(void)
+{
+    static int (*const steps[])(void) = {make_key, watch_forks, watch_exit};
+    static size_t done;
+    int error = 0;
+    pthread_mutex_lock(&registry_lock);
+    while (done < sizeof steps / sizeof *steps && (error = steps[done]()) == 0)
+        done++;
+    pthread_mutex_unlock(&registry_lock);
+    if (error)
+        return cohi_fail_os(error, "coh_init: this process cannot be set up for ranks");
+    return COH_OK;
 }
 
 void cohi_world_each(void (*visit)(coh_world *world, void *arg), void *arg)
@@ -259,7 +286,9 @@ void cohi_world_each(void (*visit)(coh_world *world, void *arg), void *arg)
 
 coh_status cohi_world_new(int rank, int size, coh_world **world)
 {
-    pthread_once(&once, set_up_process);
+    coh_status status = set_up_process();
+    if (status != COH_OK)
+        return status;
     coh_world *made = aligned_alloc(COHI_CACHE_LINE, sizeof *made);
     cohi_peer *peers = calloc((size_t)size, sizeof *peers);
     if (!made || !peers) {

@@ -76,7 +76,7 @@ coh_status cohi_host_region_commit(cohi_host_region *region, uint64_t from, uint
 void cohi_host_region_decommit(cohi_host_region *region, uint64_t from, uint64_t to)
 {
     if (region->fd >= 0)
-        cohi_os_decommit_shared(region->fd, from, to);
+        (void)cohi_os_decommit_shared(region->fd, from, to);
     else
         cohi_os_decommit_private(region->base, from, to);
 }
