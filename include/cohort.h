@@ -756,6 +756,17 @@ COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
  */
 COH_API coh_status coh_register(coh_world *world, void *base, size_t bytes);
 
+/*
+ * Makes memory ready for a coh_register of exactly this range in a later world, which then copies
+ * nothing: no store that another thread makes to it while the rank joins or leaves is lost. To be
+ * called while the process has no world and a single thread (COH_BUSY otherwise), by all ranks with
+ * the same sizes in the same order; where they differ coh_register copies as without it. The memory
+ * becomes a view of a file that the heap of each world of this process, one at a time, begins with,
+ * and takes no more memory than before. It stays prepared until the process ends; a child made by
+ * fork(2) gets a private copy. COH_LIMIT beyond 8 ranges.
+ */
+COH_API coh_status coh_prepare(void *base, size_t bytes);
+
 /* Undoes coh_register of the memory that begins at `base`, of which no message or collective may be
  * under way. Collective; begins with a barrier. */
 COH_API coh_status coh_unregister(coh_world *world, void *base);

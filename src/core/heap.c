@@ -69,12 +69,25 @@ static uint64_t next_limit(const coh_world *world, uint64_t needed)
     return target < world->heap->reserved ? target : world->heap->reserved;
 }
 
+/* The first block is memory that was there before the heap, and that nothing backs or frees. */
+static bool take_prepared(struct cohi_heap *heap, coh_world *world)
+{
+    uint64_t offset = 0;
+    heap->backed = world->prepared;
+    atomic_store(&world->heap_limit, world->prepared);
+    return world->prepared == 0
+           || (cohi_blocks_take(heap->blocks, world->prepared, COHI_BLOCK_BYTES, &offset)
+               && offset == 0);
+}
+
 coh_status cohi_heap_open(coh_world *world, uint64_t bytes, bool checks)
 {
     struct cohi_heap *heap = calloc(1, sizeof *heap);
     if (heap)
         heap->blocks = cohi_blocks_create(bytes);
-    if (!heap || !heap->blocks) {
+    if (!heap || !heap->blocks || !take_prepared(heap, world)) {
+        if (heap)
+            cohi_blocks_destroy(heap->blocks);
         free(heap);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the heap's map");
     }
