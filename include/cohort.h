@@ -252,13 +252,15 @@ COH_API coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, vo
 /*
  * Frees what one of the above returned. Collective; begins with a barrier. NULL does nothing. A
  * pointer that is not the start of a live allocation is refused on this rank before anything moves.
+ * Free memory goes back to the host when there is much of it; an allocation in its place gets
+ * memory again, or fails.
  */
 COH_API coh_status coh_free(coh_world *world, void *pointer);
 
 typedef struct coh_heap_stats {
     size_t size;        /* set by the caller: sizeof(coh_heap_stats) */
     uint64_t reserved;  /* bytes the heap can grow to */
-    uint64_t committed; /* bytes backed by memory; the bound that put and get check */
+    uint64_t committed; /* the bound that put and get check; backed, but for what was given back */
     uint64_t used;      /* bytes in live allocations, rounded up to 64 each */
     uint64_t largest;   /* the largest allocation that could succeed now, memory permitting */
     uint64_t count;     /* live allocations */

@@ -236,13 +236,13 @@ static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
 }
 
 /* The peers' watchers sleep on this descriptor, which stands for this process and no later one. A
- * sandbox may refuse it; then they look for the process by its number (watch.c). */
+ * sandbox may refuse it, and an old kernel or valgrind not have it; then they look for the process by its number (watch.c). */
 static coh_status open_pidfd(coh_world *world, cohi_card *card)
 {
     int *pidfd = &world->peers[world->rank].pidfd;
     int error = cohi_os_pidfd_open(getpid(), pidfd);
     if (cohi_os_refused(error)) {
-        cohi_log(COH_LOG_WARN,
+        cohi_log(error == ENOSYS ? COH_LOG_DEBUG : COH_LOG_WARN,
                  "rank %d: pidfd_open is refused here (%s): the others look for this process by "
                  "its number, and notice its end up to 0.2 s later",
                  world->rank, strerror(error));

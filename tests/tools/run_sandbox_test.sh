@@ -53,6 +53,6 @@ for error in EPERM ENOSYS; do
     refused "$error" prctl 1 run -n 2 true
     says err "cannot adopt"
     refused "$error" pidfd_open 0 run -n 2 "$meet" # by process numbers instead
-    says err "pidfd_open"
+    [ "$error" = ENOSYS ] || says err "pidfd_open" # a kernel without it is told of at level debug
 done
 echo "run sandbox: passed"
