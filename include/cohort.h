@@ -258,13 +258,15 @@ COH_API coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, vo
 /*
  * Frees what one of the above returned. Collective; begins with a barrier. NULL does nothing. A
  * pointer that is not the start of a live allocation is refused on this rank before anything moves.
+ * Free memory goes back to the host when there is much of it; an allocation in its place gets
+ * memory again, or fails.
  */
 COH_API coh_status coh_free(coh_world *world, void *pointer);
 
 typedef struct coh_heap_stats {
     size_t size;        /* set by the caller: sizeof(coh_heap_stats) */
     uint64_t reserved;  /* bytes the heap can grow to */
-    uint64_t committed; /* bytes backed by memory; the bound that put and get check */
+    uint64_t committed; /* the bound that put and get check; backed, but for what was given back */
     uint64_t used;      /* bytes in live allocations, rounded up to 64 each */
     uint64_t largest;   /* the largest allocation that could succeed now, memory permitting */
     uint64_t count;     /* live allocations */
@@ -761,6 +763,17 @@ COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
  * them, and with an engine whose heap is not shared memory.
  */
 COH_API coh_status coh_register(coh_world *world, void *base, size_t bytes);
+
+/*
+ * Makes memory ready for a coh_register of exactly this range in a later world, which then copies
+ * nothing: no store that another thread makes to it while the rank joins or leaves is lost. To be
+ * called while the process has no world and a single thread (COH_BUSY otherwise), by all ranks with
+ * the same sizes in the same order; where they differ coh_register copies as without it. The memory
+ * becomes a view of a file that the heap of each world of this process, one at a time, begins with,
+ * and takes no more memory than before. It stays prepared until the process ends; a child made by
+ * fork(2) gets a private copy. COH_LIMIT beyond 8 ranges.
+ */
+COH_API coh_status coh_prepare(void *base, size_t bytes);
 
 /* Undoes coh_register of the memory that begins at `base`, of which no message or collective may be
  * under way. Collective; begins with a barrier. */

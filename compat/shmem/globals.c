@@ -72,6 +72,19 @@ size_t shmemi_globals_bytes(void)
     return bytes;
 }
 
+/*
+ * While the program has no thread but this one, so that no store of another is lost when its pages
+ * change places. Where that fails, because this library is loaded later or descriptors are short,
+ * it is done in shmem_init.
+ */
+__attribute__((constructor)) static void prepare_globals(void)
+{
+    struct ranges ranges = find_ranges();
+    for (int i = 0; i < ranges.count; i++)
+        if (coh_prepare(ranges.at[i].base, ranges.at[i].bytes) != COH_OK)
+            return;
+}
+
 bool shmemi_open_globals(void)
 {
     struct ranges ranges = find_ranges();

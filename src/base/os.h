@@ -28,6 +28,9 @@ int cohi_os_shared_create(const char *name, size_t bytes, int *fd);
 /* Reads a memfd's size. Used on descriptors that came from a peer, before mapping them. */
 int cohi_os_file_bytes(int fd, size_t *bytes);
 
+/* Tells files apart; 0 where `fd` is not open. */
+uint64_t cohi_os_file_id(int fd);
+
 /* Maps `bytes` of `fd` for reading and writing, at an address aligned to `alignment`. */
 int cohi_os_map_shared(int fd, size_t bytes, size_t alignment, void **base);
 
@@ -180,6 +183,8 @@ typedef struct cohi_os_threads {
 /* Looks at all but the caller, those that serve, and those that `is_known` knows. False where the
  * kernel does not tell. */
 bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_os_threads *seen);
+/* How many threads this process has; 0 where the kernel does not tell. */
+int cohi_os_thread_count(void);
 
 /* "Segmentation fault", or "unknown" for a signal without a description. */
 const char *cohi_os_signal_text(int signal);
@@ -188,6 +193,9 @@ void cohi_os_close(int fd);
 
 /* Moves a descriptor out of 0-2, which the program may believe to be its standard streams. */
 int cohi_os_fd_above_stdio(int *fd);
+
+/* A second descriptor of the same file. */
+int cohi_os_fd_copy(int fd, int *copy);
 
 int cohi_os_random(void *bytes, size_t count);
 

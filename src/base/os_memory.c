@@ -68,6 +68,12 @@ int cohi_os_file_bytes(int fd, size_t *bytes)
     return 0;
 }
 
+uint64_t cohi_os_file_id(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 ? (uint64_t)info.st_ino ^ (uint64_t)info.st_dev << 32 : 0;
+}
+
 /* Reserves more than asked, then gives back what lies outside the aligned part. */
 static int reserve_aligned(size_t bytes, size_t alignment, char **base)
 {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -209,6 +210,13 @@ const char *cohi_os_signal_text(int signal)
     return signal >= SIGRTMIN && signal <= SIGRTMAX ? "a real-time signal" : "unknown";
 }
 
+/* A folder's links are its own two and those of the folders in it, one for each thread. */
+int cohi_os_thread_count(void)
+{
+    struct stat info;
+    return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? (int)info.st_nlink - 2 : 0;
+}
+
 void cohi_os_close(int fd)
 {
     int kept = errno, held = cohi_cancel_hold();
@@ -216,6 +224,15 @@ void cohi_os_close(int fd)
         close(fd);
     cohi_cancel_release(held);
     errno = kept;
+}
+
+int cohi_os_fd_copy(int fd, int *copy)
+{
+    int made = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (made < 0)
+        return errno;
+    *copy = made;
+    return 0;
 }
 
 int cohi_os_fd_above_stdio(int *fd)

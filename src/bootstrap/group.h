@@ -36,6 +36,7 @@ typedef struct cohi_card {
     uint32_t unused;
     uint64_t host;
     uint64_t heap_bytes;                     /* the most this rank can offer */
+    uint64_t prepared;                       /* of them, memory of memory/prepared.h */
     unsigned char cores[COHI_OS_CORE_BYTES]; /* that it may run on */
     char engine[COHI_ENGINE_NAME_BYTES];
     unsigned char address[COHI_ADDRESS_BYTES]; /* the engine's, of its endpoint */

@@ -11,8 +11,9 @@ enum tree { BY_OFFSET, BY_LENGTH, TREES };
 
 struct block {
     uint64_t offset;
-    uint64_t length; /* a multiple of the grain */
-    uint64_t asked;  /* bytes the user asked for; 0: free */
+    uint64_t length;             /* a multiple of the grain */
+    uint64_t asked;              /* bytes the user asked for; 0: free */
+    uint64_t bare_from, bare_to; /* see cohi_hole; of a taken one until it is claimed */
     struct block *left[TREES];
     struct block *right[TREES];
 };
@@ -22,11 +23,22 @@ struct cohi_blocks {
     uint64_t capacity;
     uint64_t used;
     uint64_t count;
+    uint64_t bare;
 };
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
     return (value + to - 1) & ~(to - 1);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* ---- treap ---- */
@@ -153,7 +165,27 @@ static void cut(cohi_blocks *blocks, struct block *block, uint64_t rest, struct 
     spare->offset = rest;
     spare->length = block->offset + block->length - rest;
     block->length = rest - block->offset;
+    spare->bare_from = most(block->bare_from, rest);
+    spare->bare_to = most(block->bare_to, spare->bare_from);
+    block->bare_to = least(block->bare_to, rest);
+    block->bare_from = least(block->bare_from, block->bare_to);
     insert(blocks, BY_OFFSET, spare);
+}
+
+static void set_bare(cohi_blocks *blocks, struct block *block, uint64_t from, uint64_t to)
+{
+    blocks->bare += (to - from) - (block->bare_to - block->bare_from);
+    block->bare_from = from;
+    block->bare_to = to;
+}
+
+static void add_bare(cohi_blocks *blocks, struct block *block, uint64_t from, uint64_t to)
+{
+    if (from == to)
+        return;
+    bool first = block->bare_from == block->bare_to;
+    set_bare(blocks, block, first ? from : least(from, block->bare_from),
+             first ? to : most(to, block->bare_to));
 }
 
 /* Adds `behind` to `block`, which it follows; neither is in the length tree. */
@@ -161,6 +193,8 @@ static void join(cohi_blocks *blocks, struct block *block, struct block *behind)
 {
     extract(blocks, BY_OFFSET, behind);
     block->length += behind->length;
+    blocks->bare -= behind->bare_to - behind->bare_from;
+    add_bare(blocks, block, behind->bare_from, behind->bare_to);
     free(behind);
 }
 
@@ -329,6 +363,37 @@ bool cohi_blocks_find(const cohi_blocks *blocks, uint64_t offset, uint64_t *star
     return true;
 }
 
+bool cohi_blocks_hole(const cohi_blocks *blocks, uint64_t offset, cohi_hole *hole)
+{
+    const struct block *block = floor_of(blocks, offset);
+    if (!block || block->asked || offset - block->offset >= block->length)
+        return false;
+    *hole =
+        (cohi_hole){block->offset, block->offset + block->length, block->bare_from, block->bare_to};
+    return true;
+}
+
+void cohi_blocks_strip(cohi_blocks *blocks, uint64_t from, uint64_t to)
+{
+    struct block *block = floor_of(blocks, from);
+    if (block && !block->asked)
+        add_bare(blocks, block, from, to);
+}
+
+void cohi_blocks_claim(cohi_blocks *blocks, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+    struct block *block = taken_at(blocks, offset);
+    *from = block ? block->bare_from : 0;
+    *to = block ? block->bare_to : 0;
+    if (block)
+        set_bare(blocks, block, 0, 0);
+}
+
+uint64_t cohi_blocks_bare(const cohi_blocks *blocks)
+{
+    return blocks->bare;
+}
+
 uint64_t cohi_blocks_used(const cohi_blocks *blocks)
 {
     return blocks->used;
@@ -351,17 +416,25 @@ uint64_t cohi_blocks_largest(const cohi_blocks *blocks)
 
 struct audit {
     uint64_t end; /* of the block before */
-    uint64_t used, count, free_blocks;
+    uint64_t used, count, free_blocks, bare;
     bool was_free;
     bool sound;
 };
+
+static bool is_bare_inside(const struct block *block)
+{
+    return block->bare_from == block->bare_to
+           || (block->bare_from >= block->offset && block->bare_from < block->bare_to
+               && block->bare_to <= block->offset + block->length);
+}
 
 static void audit_block(const struct block *block, struct audit *audit)
 {
     bool is_free = block->asked == 0;
     audit->sound = audit->sound && block->offset == audit->end && block->length > 0
                    && block->length % COHI_BLOCK_BYTES == 0 && block->asked <= block->length
-                   && !(is_free && audit->was_free);
+                   && !(is_free && audit->was_free) && is_bare_inside(block);
+    audit->bare += block->bare_to - block->bare_from;
     audit->end += block->length;
     audit->was_free = is_free;
     audit->free_blocks += is_free;
@@ -388,6 +461,6 @@ bool cohi_blocks_sound(const cohi_blocks *blocks)
     struct audit audit = {.sound = true};
     audit_tree(blocks->root[BY_OFFSET], &audit);
     return audit.sound && audit.end == blocks->capacity && audit.used == blocks->used
-           && audit.count == blocks->count
+           && audit.count == blocks->count && audit.bare == blocks->bare
            && audit.free_blocks == count_free(blocks->root[BY_LENGTH]);
 }

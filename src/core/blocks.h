@@ -32,6 +32,26 @@ bool cohi_blocks_resize(cohi_blocks *blocks, uint64_t offset, uint64_t bytes);
  * rounding behind it counts as inside. */
 bool cohi_blocks_find(const cohi_blocks *blocks, uint64_t offset, uint64_t *start, uint64_t *bytes);
 
+/*
+ * Free parts without memory behind them. A free block has at most one, its bare range: where two
+ * meet because what lay between is freed, all from the one to the other counts as bare.
+ */
+typedef struct cohi_hole {
+    uint64_t from, to;           /* the free block */
+    uint64_t bare_from, bare_to; /* in it; equal: none */
+} cohi_hole;
+
+/* The free block that `offset` lies in; false when there is none. */
+bool cohi_blocks_hole(const cohi_blocks *blocks, uint64_t offset, cohi_hole *hole);
+
+/* Adds [from, to) to the bare range of the free block around `from`. */
+void cohi_blocks_strip(cohi_blocks *blocks, uint64_t from, uint64_t to);
+
+/* The bare range that the taken block at `offset` got with what it was made of; equal: none. It has
+ * none from then on: the caller puts memory behind it. */
+void cohi_blocks_claim(cohi_blocks *blocks, uint64_t offset, uint64_t *from, uint64_t *to);
+
+uint64_t cohi_blocks_bare(const cohi_blocks *blocks);    /* bytes of all bare ranges */
 uint64_t cohi_blocks_used(const cohi_blocks *blocks);    /* bytes taken, rounding included */
 uint64_t cohi_blocks_largest(const cohi_blocks *blocks); /* the largest free block */
 uint64_t cohi_blocks_count(const cohi_blocks *blocks);   /* blocks taken */

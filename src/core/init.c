@@ -18,6 +18,7 @@
 #include "core/watch.h"
 #include "memory/host_profile.h"
 #include "memory/kernels.h"
+#include "memory/prepared.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -59,7 +60,8 @@ static coh_status add_segments(coh_world *world, const cohi_config *config, cohi
         memory->segment_add(world->endpoint,
                             &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
                                                  .bytes = card->heap_bytes,
-                                                 .huge_pages = (int)config->huge_pages},
+                                                 .huge_pages = (int)config->huge_pages,
+                                                 .prepared = world->prepared > 0},
                             &base);
     if (status != COH_OK)
         return status;
@@ -149,6 +151,16 @@ static void take_profile(coh_world *world)
     cohi_profile_use(&world->profile);
 }
 
+/* What was prepared in this process belongs to one world at a time. */
+static void claim_prepared(coh_world *world, cohi_card *card)
+{
+    cohi_engine_facts facts = {.size = sizeof facts};
+    world->engine->lifecycle->query(world->endpoint, &facts);
+    if (facts.takes_prepared)
+        world->prepared = cohi_prepared_claim();
+    card->prepared = world->prepared;
+}
+
 coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
                           const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
 {
@@ -165,12 +177,38 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
         status = cohi_tuning_load(config, &world->profile, card->tuning);
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
+    if (status == COH_OK)
+        claim_prepared(world, card);
     if (status == COH_OK && engine->lifecycle->address)
         status = engine->lifecycle->address(world->endpoint, card->address);
     return status;
 }
 
 /* ---- step 2: being in touch ---- */
+
+static uint64_t common_heap(const coh_world *world, const cohi_card *cards)
+{
+    uint64_t least = cards[0].heap_bytes;
+    for (int rank = 1; rank < world->size; rank++)
+        least = cards[rank].heap_bytes < least ? cards[rank].heap_bytes : least;
+    return least;
+}
+
+/* All heaps begin alike, or none begins with what was prepared. */
+static void agree_on_prepared(coh_world *world, const cohi_card *cards)
+{
+    bool alike = world->prepared <= common_heap(world, cards);
+    for (int rank = 0; rank < world->size; rank++)
+        alike = alike && cards[rank].prepared == world->prepared;
+    if (alike || world->prepared == 0)
+        return;
+    cohi_log(COH_LOG_INFO,
+             "rank %d: prepared memory is not used: the ranks differ in it, or it "
+             "does not fit into the heap",
+             world->rank);
+    cohi_prepared_forget();
+    world->prepared = 0;
+}
 
 static coh_status check_cards(const coh_world *world, const cohi_card *cards)
 {
@@ -202,13 +240,13 @@ static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
 }
 
 /* The peers' watchers sleep on this descriptor, which stands for this process and no later one. A
- * sandbox may refuse it; then they look for the process by its number (watch.c). */
+ * sandbox may refuse it, and an old kernel or valgrind not have it; then they look for the process by its number (watch.c). */
 static coh_status open_pidfd(coh_world *world, cohi_card *card)
 {
     int *pidfd = &world->peers[world->rank].pidfd;
     int error = cohi_os_pidfd_open(getpid(), pidfd);
     if (cohi_os_refused(error)) {
-        cohi_log(COH_LOG_WARN,
+        cohi_log(error == ENOSYS ? COH_LOG_DEBUG : COH_LOG_WARN,
                  "rank %d: pidfd_open is refused here (%s): the others look for this process by "
                  "its number, and notice its end up to 0.2 s later",
                  world->rank, strerror(error));
@@ -226,6 +264,8 @@ coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const 
 {
     coh_status status = check_cards(world, cards);
     if (status == COH_OK)
+        agree_on_prepared(world, cards);
+    if (status == COH_OK)
         status = connect_endpoint(world, cards);
     if (status == COH_OK && world->engine->memory)
         status = add_segments(world, config, card);
@@ -235,14 +275,6 @@ coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const 
 }
 
 /* ---- step 3: reaching the others' memory ---- */
-
-static uint64_t common_heap(const coh_world *world, const cohi_card *cards)
-{
-    uint64_t least = cards[0].heap_bytes;
-    for (int rank = 1; rank < world->size; rank++)
-        least = cards[rank].heap_bytes < least ? cards[rank].heap_bytes : least;
-    return least;
-}
 
 static coh_status attach_region(coh_world *world, int id, int rank, uint64_t bytes,
                                 const unsigned char *key_bytes, int32_t *fd)
@@ -691,6 +723,8 @@ static coh_status finalize(coh_world *world)
         tell_before_leaving(world, call);
     if (status == COH_OK)
         cohi_register_keep_alone(world);
+    else
+        cohi_register_abandon(world);
     atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
     cohi_world_dissolve(world);
     return status;

@@ -13,8 +13,12 @@
 /* Whether the heap's `offset` belongs to registered memory. */
 bool cohi_register_holds(const coh_world *world, uint64_t offset);
 
-/* Makes the pages the process's own again, with what is in them. Not collective. */
+/* Makes the pages the process's own again, with what is in them; those that were prepared
+ * (memory/prepared.h) stay as they are for the next world. Not collective. */
 void cohi_register_close(coh_world *world);
+
+/* Before that, where others may still write to the heap: nothing stays prepared. */
+void cohi_register_abandon(coh_world *world);
 
 /* Gives the memory of the heap back that is not registered, which would else stay until the pages
  * are unmapped. For a rank whose heap nobody looks at any more. */

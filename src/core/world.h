@@ -51,6 +51,7 @@ typedef struct cohi_window {
     _Atomic uint64_t bytes;  /* 0: this one is free */
     _Atomic uint64_t offset; /* in the heap */
     void *spare;             /* during a fork: the copy that the child gets */
+    bool prepared;           /* it is a view without us, and stays one (memory/prepared.h) */
 } cohi_window;
 
 enum { COHI_WINDOWS_MAX = 8 };
@@ -72,6 +73,7 @@ struct coh_world {
 
     /* Fixed at init. */
     const cohi_engine *engine;
+    uint64_t prepared; /* bytes that the heap begins with: see memory/prepared.h */
     cohi_endpoint *endpoint;
     bool remote;  /* some peer is reached by the engine */
     bool crowded; /* more ranks than cores on this host; the same on all of its ranks */

@@ -128,6 +128,7 @@ typedef struct cohi_engine_facts {
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message; 0: any */
+    int takes_prepared;       /* a segment can begin with memory that was prepared for it */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */
@@ -183,6 +184,8 @@ typedef struct cohi_segment_spec {
     void *existing; /* memory to register, or NULL: the engine provides it, `bytes` of address space
                      * that `commit` backs as it is needed */
     int huge_pages; /* ask for them */
+    int prepared;   /* it begins with the memory of memory/prepared.h; set only for engines that say
+                     * so in their facts */
 } cohi_segment_spec;
 
 /* How a peer gets at a segment: bytes that mean something to the same engine there, and perhaps a

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "memory/prepared.h"
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
@@ -24,18 +25,32 @@ static coh_status finish(cohi_host_region made, cohi_host_region *region)
     return COH_OK;
 }
 
+/* Maps the file that was to be had, or else `error`. */
+static coh_status map_own(int error, cohi_host_region made, cohi_host_region *region)
+{
+    if (error)
+        return cohi_fail_os(error, "cannot make a heap of %llu bytes",
+                            (unsigned long long)made.bytes);
+    error = cohi_os_map_shared(made.fd, made.bytes, COHI_REGION_ALIGNMENT, &made.base);
+    if (error) {
+        cohi_os_close(made.fd);
+        return fail_map(error, made.bytes);
+    }
+    return finish(made, region);
+}
+
 coh_status cohi_host_region_shared(uint64_t bytes, int huge, cohi_host_region *region)
 {
     cohi_host_region made = {.bytes = bytes, .fd = -1, .huge = huge};
     int error = cohi_os_shared_create("cohort-heap", bytes, &made.fd);
-    if (error)
-        return cohi_fail_os(error, "cannot make a heap of %llu bytes", (unsigned long long)bytes);
-    error = cohi_os_map_shared(made.fd, bytes, COHI_REGION_ALIGNMENT, &made.base);
-    if (error) {
-        cohi_os_close(made.fd);
-        return fail_map(error, bytes);
-    }
-    return finish(made, region);
+    return map_own(error, made, region);
+}
+
+coh_status cohi_host_region_prepared(uint64_t bytes, int huge, cohi_host_region *region)
+{
+    cohi_host_region made = {.bytes = bytes, .fd = -1, .huge = huge};
+    int error = cohi_prepared_file(&made.fd);
+    return map_own(error, made, region);
 }
 
 coh_status cohi_host_region_private(uint64_t bytes, int huge, cohi_host_region *region)

@@ -101,6 +101,8 @@ static void bad_registrations(test_rank *self)
         return;
     CHECK_REFUSED(coh_register(self->world, memory + 1, page()), COH_INVALID_ARGUMENT, "pages");
     CHECK_REFUSED(coh_register(self->world, memory, 0), COH_INVALID_ARGUMENT, "pages");
+    CHECK_REFUSED(coh_prepare(memory + 1, page()), COH_INVALID_ARGUMENT, "pages");
+    CHECK_REFUSED(coh_prepare(memory, page()), COH_BUSY, "world");
     CHECK_REFUSED(coh_register(self->world, memory + page(), page()), COH_INVALID_ARGUMENT,
                   "overlap");
     CHECK_REFUSED(coh_free(self->world, memory), COH_INVALID_ARGUMENT, "registered");

@@ -64,6 +64,6 @@ for error in EPERM ENOSYS; do
         [ -s "$folder/err" ] && fail "$error $calls: not done in another way without a word"
     done
     refused "$error" pidfd_open 0 run -n 2 "$meet" # by process numbers instead
-    says err "pidfd_open"
+    [ "$error" = ENOSYS ] || says err "pidfd_open" # a kernel without it is told of at level debug
 done
 echo "run sandbox: passed"

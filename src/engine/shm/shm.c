@@ -57,7 +57,8 @@ static void shm_close(cohi_endpoint *endpoint)
 static void shm_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
     (void)endpoint;
-    *facts = (cohi_engine_facts){.size = sizeof *facts, .reopens = 1, .cpu_coherent_atomics = 1};
+    *facts = (cohi_engine_facts){
+        .size = sizeof *facts, .reopens = 1, .cpu_coherent_atomics = 1, .takes_prepared = 1};
 }
 
 static coh_status shm_segment_add(cohi_endpoint *endpoint, const cohi_segment_spec *spec,
@@ -67,8 +68,10 @@ static coh_status shm_segment_add(cohi_endpoint *endpoint, const cohi_segment_sp
         return cohi_fail(COH_UNSUPPORTED,
                          "shm: memory that was not allocated by Cohort cannot be shared with other "
                          "processes");
-    coh_status status =
-        cohi_host_region_shared(spec->bytes, spec->huge_pages, &endpoint->own[spec->id]);
+    cohi_host_region *own = &endpoint->own[spec->id];
+    coh_status status = spec->prepared
+                            ? cohi_host_region_prepared(spec->bytes, spec->huge_pages, own)
+                            : cohi_host_region_shared(spec->bytes, spec->huge_pages, own);
     if (status != COH_OK)
         return status;
     endpoint->huge[spec->id] = spec->huge_pages;
