@@ -1,5 +1,6 @@
 #include "guard.h"
 
+#include "base/clock.h"
 #include "base/os.h"
 #include "descendants.h"
 #include "descriptors.h"
@@ -14,6 +15,9 @@
 
 /* How long to wait for killed children before looking again, ms. */
 enum { SWEEP_PAUSE_MS = 20 };
+
+/* How long the supervisors may take to end what is below them, without the launcher. */
+#define SUPERVISORS_NS (500 * COHI_NS_PER_MS)
 
 #define GUARD_NAME "job-guard"
 
@@ -81,12 +85,15 @@ static void pause_for_children(const struct guard *self)
         (void)!read(self->signals, &ended, sizeof ended);
 }
 
-/* The launcher is gone. The supervisors are killed as well, since one of them may be stopped; what
- * they leave comes here. */
+/* The launcher is gone. The supervisors take their ranks down, each by itself, so that it is done
+ * even if this process is killed now. Those that do not come to it are killed: one may be stopped.
+ * What they leave comes here. */
 static _Noreturn void take_down(struct guard *self)
 {
+    uint64_t until = cohi_now_ns() + SUPERVISORS_NS;
     while (reap(self)) {
-        cohi_children_signal(SIGKILL, NULL, 0);
+        int spared = cohi_now_ns() < until ? self->charge.size : 0;
+        cohi_children_signal(SIGKILL, self->supervisors, spared);
         pause_for_children(self);
     }
     _exit(0);

@@ -136,6 +136,9 @@ void cohi_run_guard_news(cohi_run *run);
 /* Sends it a request that is no rank (guard.h). */
 void cohi_run_tell_guard(const cohi_run *run, int order);
 
+/* The rank's supervisor is gone, or there is none. */
+void cohi_run_count_out(cohi_run *run, int rank);
+
 void cohi_run_kill_supervisors(const cohi_run *run);
 
 /* Reaps the guard, should it end early, and what was below it. */

@@ -181,6 +181,8 @@ int cohi_run_reads_on(int error)
     return error == EINTR || error == ECONNRESET;
 }
 
+/* The end of the stream is the supervisor's, which has said all there is to say where its rank's end
+ * is known. How else it ended is for the guard to tell. */
 void cohi_run_notices(cohi_run *run, int rank)
 {
     cohi_notice notice;
@@ -194,6 +196,8 @@ void cohi_run_notices(cohi_run *run, int rank)
         } else if (got >= 0 || !cohi_run_reads_on(errno)) {
             cohi_os_close(*control);
             *control = -1;
+            if (run->ranks[rank].ended)
+                cohi_run_count_out(run, rank);
         }
     }
 }

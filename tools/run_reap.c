@@ -63,7 +63,7 @@ static void note_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_stat
         cohi_run_note_end(run, rank, SIGKILL, cohi_now_ns());
 }
 
-static void count_out(cohi_run *run, int rank)
+void cohi_run_count_out(cohi_run *run, int rank)
 {
     run->ranks[rank].supervisor = 0;
     run->alive -= run->ranks[rank].counted;
@@ -74,7 +74,7 @@ static void note_supervisor(cohi_run *run, int rank, int wait_status)
 {
     pid_t supervisor = run->ranks[rank].supervisor;
     cohi_run_notices(run, rank);
-    count_out(run, rank);
+    cohi_run_count_out(run, rank);
     if (!run->ranks[rank].ended && run->why != COHI_WHY_NO_START)
         note_orphan(run, rank, supervisor, wait_status);
 }
@@ -109,7 +109,7 @@ static void take_news(cohi_run *run, const cohi_guard_news *news)
         run->ranks[news->rank].supervisor = news->pid;
         return;
     case COHI_GUARD_NO_FORK:
-        count_out(run, news->rank);
+        cohi_run_count_out(run, news->rank);
         cohi_run_no_fork(run, news->rank, news->value);
         return;
     case COHI_GUARD_ENDED:

@@ -58,6 +58,16 @@ ends 3
 says err "exited with status 3"
 grep -q "supervisor" "$folder/err" && fail "a supervisor is blamed"
 
+# A guard that is stopped, and so tells nothing, holds nobody up.
+launch 3 'while [ ! -e $1/go ]; do sleep 0.02; done'
+guard=$(parent "$(parent "$(pid_of 0)")")
+kill -STOP "$guard"
+wait_for 10 has_state "$guard" T || fail "the guard does not stop"
+touch "$folder/go"
+wait_for 20 has_ended "$launcher" || fail "a stopped guard holds the job up"
+ends 0
+has_ended "$guard" || fail "the guard outlives the job"
+
 # timeout(1) sends its signal to the launcher and to the whole group.
 for round in 1 2 3 4; do
     : >"$folder/ranks"
