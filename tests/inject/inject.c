@@ -45,7 +45,8 @@ static const struct scenario scenarios[] = {
 #define FULL_TRIES 10 /* seconds to wait for memory of the host */
 
 struct sweep {
-    int stride; /* every so many calls fail in turn */
+    const char *only; /* a scenario's name; NULL: all */
+    int stride;       /* every so many calls fail in turn */
     int cap;
     bool lasting;
     bool verbose;
@@ -97,7 +98,8 @@ static _Noreturn void begin_job(const struct scenario *scenario, int output)
     _exit(1);
 }
 
-/* Children of this process, which adopts what a job leaves behind; kills them when it is time. */
+/* Until `job` has ended (0: until no child is left, with what a job leaves behind and this process
+ * adopts). False when the time is over. */
 static bool await_children(pid_t job, double limit_s, int *status)
 {
     double until = now_s() + limit_s;
@@ -191,20 +193,16 @@ static bool judge_tool(const struct outcome *outcome)
 
 static bool judge(const struct scenario *scenario, const struct outcome *outcome, bool clean)
 {
-    bool good = true;
+    bool good = scenario->tool ? judge_tool(outcome) : judge_ranks(clean);
     if (outcome->timed_out)
         good = finds("hangs");
     else if (WIFSIGNALED(outcome->status))
         good = finds("crashed");
-    else if (!scenario->tool && clean && outcome->status != 0)
-        good = finds("the job failed");
-    else if (!scenario->tool && outcome->status != 0 && scenario->body == job_processes)
-        good = finds("a rank was killed by a signal");
+    else if (outcome->status != 0 && (clean || scenario->body == job_processes))
+        good = finds(clean ? "it failed in a run without failure" : "a rank crashed");
     if (outcome->processes_left)
         good = finds("a process is left");
-    if (clean && outcome->status != 0)
-        good = finds("it failed in a run without failure");
-    return (scenario->tool ? judge_tool(outcome) : judge_ranks(clean)) && good;
+    return good;
 }
 
 static void describe(const struct scenario *scenario, const struct outcome *outcome)
@@ -344,49 +342,66 @@ static const struct option flags[] = {
     {"member", required_argument, NULL, 'm'},   {NULL, 0, NULL, 0},
 };
 
-static int sweep_all(const char *only, const struct sweep *sweep)
+static int sweep_all(const struct sweep *sweep)
 {
     int bad = 0;
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        if (!only || strcmp(only, scenarios[i].name) == 0)
+        if (!sweep->only || strcmp(sweep->only, scenarios[i].name) == 0)
             bad += sweep_scenario(&scenarios[i], sweep);
     return bad != 0;
 }
 
-int main(int argc, char **argv)
+/* How a flag changes the sweep; false for one that is not known. */
+static bool take_flag(int flag, struct sweep *sweep)
 {
-    struct sweep sweep = {.stride = 1, .cap = FULL_CAP, .only_site = -1};
-    const char *only = NULL;
-    for (int flag; (flag = getopt_long(argc, argv, "", flags, NULL)) >= 0;) {
-        if (flag == 's')
-            only = optarg;
-        else if (flag == 'n')
-            sweep.stride = atoi(optarg);
-        else if (flag == 'c')
-            sweep.cap = atoi(optarg);
-        else if (flag == 'o')
-            sweep.only_site = strtol(optarg, NULL, 0);
-        else if (flag == 'l')
-            sweep.lasting = true;
-        else if (flag == 'v')
-            sweep.verbose = true;
-        else if (flag == 'm')
-            return job_member(atoi(optarg));
-        else
-            return usage();
+    switch (flag) {
+    case 's':
+        sweep->only = optarg;
+        return true;
+    case 'n':
+        sweep->stride = atoi(optarg);
+        return sweep->stride > 0;
+    case 'c':
+        sweep->cap = atoi(optarg);
+        return true;
+    case 'o':
+        sweep->only_site = strtol(optarg, NULL, 0);
+        return true;
+    case 'l':
+        return sweep->lasting = true;
+    case 'v':
+        return sweep->verbose = true;
+    default:
+        return false;
     }
-    if (argc - optind != 3 || sweep.stride < 1)
-        return usage();
-    inject_self = argv[0];
-    inject_tool = argv[optind];
-    inject_ring = argv[optind + 1];
-    inject_object = argv[optind + 2];
+}
+
+static int sweep_in_folder(const struct sweep *sweep)
+{
     set_environment();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (!mkdtemp(inject_folder) || make_page() != 0)
         return 1;
     snprintf(profile_path, sizeof profile_path, "%s/profile", inject_folder);
-    int status = sweep_all(only, &sweep);
+    int status = sweep_all(sweep);
     unlink(profile_path);
     return rmdir(inject_folder) == 0 ? status : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct sweep sweep = {.stride = 1, .cap = FULL_CAP, .only_site = -1};
+    for (int flag; (flag = getopt_long(argc, argv, "", flags, NULL)) >= 0;) {
+        if (flag == 'm')
+            return job_member(atoi(optarg));
+        if (!take_flag(flag, &sweep))
+            return usage();
+    }
+    if (argc - optind != 3)
+        return usage();
+    inject_self = argv[0];
+    inject_tool = argv[optind];
+    inject_ring = argv[optind + 1];
+    inject_object = argv[optind + 2];
+    return sweep_in_folder(&sweep);
 }

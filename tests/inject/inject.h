@@ -1,7 +1,7 @@
 /*
  * inject.h - each allocation and each system call of the library fails in turn.
  *
- *   interpose.c  makes one call fail; a shared object
+ *   interpose*.c makes one call fail; a shared object
  *   program.c    what a rank does: every group of public calls
  *   job.c        a job of such ranks, as processes or as threads; the launcher
  *   inject.c     the sweep: which call fails, and what must hold then
