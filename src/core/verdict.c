@@ -79,7 +79,7 @@ void cohi_verdict_describe(uint64_t verdict, char *text, size_t room)
         snprintf(text, room, "stopped %s%s", inside ? "in " : "", where);
         return;
     case COHI_VERDICT_STUCK:
-        snprintf(text, room, "stuck in %s", where);
+        snprintf(text, room, "stuck %s%s", inside ? "in " : "", where);
         return;
     case COHI_VERDICT_TIMED_OUT:
         snprintf(text, room, "%s%s past COHORT_TIMEOUT", inside ? "in " : "", where);
@@ -215,12 +215,24 @@ static bool may_have_left(coh_world *world, int rank)
     return !world->peers[rank].slot || cohi_peer_has_left(world, rank);
 }
 
+void cohi_verdict_learn(coh_world *world, int rank)
+{
+    cohi_slot *slot = world->peers[rank].slot;
+    for (int of = 0; slot && of < world->size; of++) {
+        uint64_t verdict = atomic_load(cohi_slot_verdict(slot, of));
+        if (verdict)
+            note(world, of, verdict);
+    }
+}
+
 /*
  * Something that is known already explains it better: this rank itself is lost, and the engine
  * refuses it everything; or another is, and `rank` has left because of that.
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss)
 {
+    if (cohi_peer_has_left(world, rank))
+        cohi_verdict_learn(world, rank);
     int cause = cohi_verdict_cause(world, rank);
     if (cause < 0 || (cause != world->rank && !may_have_left(world, rank))) {
         note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, 0));
@@ -228,6 +240,7 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
     }
     if (cause == rank || cause == world->rank)
         return cohi_verdict_check(world, call, cause);
+    atomic_store(&world->slot->alarm, 1); /* as in cohi_verdict_check */
     char text[128];
     uint64_t verdict = cohi_verdict_on(world, cause);
     coh_status status = cohi_verdict_status(verdict);

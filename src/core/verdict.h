@@ -45,6 +45,10 @@ void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
 
 coh_status cohi_verdict_status(uint64_t verdict);
 
+/* Notes what a rank that has left knew of, where it can be read: it may have left because of that
+ * before this rank was told. */
+void cohi_verdict_learn(coh_world *world, int rank);
+
 /* Who is behind it that `rank` does not do its part, or that this rank gives it up: the first of
  * `rank`, this rank and all others that something stands against; -1 when nothing is known. */
 int cohi_verdict_cause(const coh_world *world, int rank);

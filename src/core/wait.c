@@ -208,12 +208,7 @@ static coh_status heed_alarm(const cohi_wait *wait)
 static coh_status judge_left(const cohi_wait *wait, int rank)
 {
     coh_world *world = wait->world;
-    cohi_slot *slot = world->peers[rank].slot;
-    for (int of = 0; slot && of < world->size; of++) {
-        uint64_t verdict = atomic_load(cohi_slot_verdict(slot, of));
-        if (verdict)
-            cohi_verdict_note(world, of, verdict);
-    }
+    cohi_verdict_learn(world, rank);
     coh_status status = heed_alarm(wait);
     if (status != COH_OK)
         return status;
