@@ -126,6 +126,11 @@ int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms);
  */
 char cohi_os_process_state(pid_t pid);
 
+/* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling thread
+ * does not count. False where that cannot be known. */
+bool cohi_os_thread_wants_core(pid_t pid, int thread);
+bool cohi_os_process_wants_core(pid_t pid);
+
 /* Whether there is no such process any more, or nobody has reaped it yet. A later process with the
  * same number is taken for it: cohi_os_pidfd_ended is better where it can be had. */
 bool cohi_os_process_ended(pid_t pid);

@@ -2,6 +2,7 @@
 
 #include "base/cancel.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -66,14 +68,41 @@ static ssize_t read_start(const char *path, char *text, size_t room)
     return got;
 }
 
-char cohi_os_process_state(pid_t pid)
+static char read_state(const char *path)
 {
-    char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    char line[512];
     if (read_start(path, line, sizeof line) <= 0)
         return 0;
     char *after_name = strrchr(line, ')'); /* the name itself may hold anything */
     return after_name && after_name[1] == ' ' ? after_name[2] : 0;
+}
+
+char cohi_os_process_state(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return read_state(path);
+}
+
+bool cohi_os_thread_wants_core(pid_t pid, int thread)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, thread);
+    return thread != cohi_os_thread_id() && read_state(path) == 'R';
+}
+
+bool cohi_os_process_wants_core(pid_t pid)
+{
+    char path[64];
+    bool wants = false;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry && !wants;
+         entry = readdir(folder))
+        wants = entry->d_name[0] != '.' && cohi_os_thread_wants_core(pid, atoi(entry->d_name));
+    if (folder)
+        closedir(folder);
+    return wants;
 }
 
 bool cohi_os_process_ended(pid_t pid)

@@ -107,6 +107,20 @@ bool cohi_peer_is_stopped(const coh_world *world, int rank)
     return cohi_slot_is_stopped(cohi_board_slot(world->board, rank), pid);
 }
 
+/* Of a rank that shares its process with others only its own threads count. */
+bool cohi_peer_wants_core(const coh_world *world, int rank, cohi_slot *slot)
+{
+    pid_t pid = rank == world->rank ? getpid() : world->peers[rank].pid;
+    if (!world->crew)
+        return pid > 0 && cohi_os_process_wants_core(pid);
+    bool wants = cohi_os_thread_wants_core(getpid(), atomic_load(&slot->thread));
+    for (int i = 0; i < COHI_DOINGS && !wants; i++) {
+        int thread = atomic_load(&slot->doings[i].thread);
+        wants = thread != 0 && cohi_os_thread_wants_core(getpid(), thread);
+    }
+    return wants;
+}
+
 bool cohi_peer_has_left(coh_world *world, int rank)
 {
     cohi_slot *slot = world->peers[rank].slot;

@@ -174,6 +174,23 @@ static enum state state_of(const struct look *look, int rank)
     return !awake && cohi_peer_is_stopped(world, rank) ? STOPPED : state;
 }
 
+/* How much of the time since the last look counts. */
+static uint64_t counted(uint64_t passed_ns)
+{
+    return passed_ns < COUNTS_NS ? passed_ns : COUNTS_NS;
+}
+
+/* It has not looked again, or does not wait at all, but wants to run: on a busy host it may be
+ * seconds before it gets a core, and then goes on. */
+static bool is_starved(const struct look *look, int rank, enum state state)
+{
+    cohi_slot *slot = slot_of(look, rank);
+    if (state != INSIDE
+        && (state != HELD || has_looked_since(slot, look->survey->pasts[rank].since_ns)))
+        return false;
+    return cohi_peer_wants_core(look->world, rank, slot);
+}
+
 /* Counts how long it has been the same. */
 static void count_time(const struct look *look, int rank, enum state state)
 {
@@ -181,14 +198,14 @@ static void count_time(const struct look *look, int rank, enum state state)
     cohi_slot *slot = slot_of(look, rank);
     uint64_t print = print_of(slot, state), passed = look->now_ns - past->seen_ns;
     bool same = past->print == print && past->number + 1 == look->survey->number;
+    bool starved = is_starved(look, rank, state);
     past->number = look->survey->number;
     past->print = print;
     past->seen_ns = look->now_ns;
-    past->same_ns = same ? past->same_ns + (passed < COUNTS_NS ? passed : COUNTS_NS) : 0;
+    past->same_ns = same ? past->same_ns + (starved ? 0 : counted(passed)) : 0;
     if (same && !has_looked_since(slot, past->since_ns))
         return;
-    passed = look->now_ns - past->since_ns;
-    past->held_ns = same ? past->held_ns + (passed < COUNTS_NS ? passed : COUNTS_NS) : 0;
+    past->held_ns = same ? past->held_ns + counted(look->now_ns - past->since_ns) : 0;
     past->since_ns = look->now_ns;
 }
 

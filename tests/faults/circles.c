@@ -295,6 +295,38 @@ static void helper_sleeps_and_sends(test_rank *self)
     CHECK_OK(coh_finalize(self->world));
 }
 
+/* ---- a wait that gets no core to look again ---- */
+
+static void compute_once(void *arg, coh_log_level level, const char *message)
+{
+    atomic_int *begun = arg;
+    (void)level;
+    (void)message;
+    if (atomic_fetch_add(begun, 1) == 0)
+        compute(2.5 * STALL_S);
+}
+
+/* Rank 1's wait stands still in the middle, where it warns, and is runnable all the time. What it
+ * waits for is there before rank 0 waits for it. */
+static void slow_inside_a_wait(test_rank *self)
+{
+    atomic_int *begun = self->shared;
+    uint64_t word = 1;
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    coh_team *team = coh_team_world(self->world);
+    if (self->rank == 1) {
+        coh_log_to(compute_once, begun, COH_LOG_WARN);
+        CHECK_OK(coh_receive(team, 0, TAG, &word, sizeof word, NULL));
+    } else {
+        for (double until = test_now() + 20; atomic_load(begun) == 0 && test_now() < until;)
+            test_sleep(0.01);
+        CHECK_OK(coh_send(team, 1, TAG, &word, sizeof word));
+    }
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_OK(coh_finalize(self->world));
+}
+
 /* ---- an idle pool is no way on ---- */
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -360,6 +392,8 @@ const test_case fault_circles[] = {
     CASE(started_while_main_computes, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = STALL),
     CASE(helper_sleeps_and_sends, "F9a", ON_MEMORY, SIZE(2), .mode = TEST_UNJOINED,
+         .environment = STALL),
+    CASE(slow_inside_a_wait, "F9a", ON_MAPPED, SIZE(2), .mode = TEST_UNJOINED,
          .environment = STALL),
     CASE(stuck_beside_an_idle_pool, "F5", ON_SHM, SIZE(2), .mode = TEST_UNJOINED,
          .environment = STALL),
