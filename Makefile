@@ -1,6 +1,7 @@
-# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR, SECONDS=N.
+# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR, SECONDS=N, PROGRAMS=N.
 PREFIX ?= /usr/local
 SECONDS ?= 60
+PROGRAMS ?= 1000
 DEMO    ?= --temperature 0.6 --seed 1 --prompt 'And the king said'
 BUILD   = cmake --build $(1) $(if $(JOBS),-j $(JOBS))
 # Most tests count as two; those of the simulator, which mostly wait, as one.
@@ -8,7 +9,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples bench -name '*.[ch]' -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install clean help
+.PHONY: build demo test soak soak-long bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -26,6 +27,9 @@ test: build ## all tests of the release build
 
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)
+
+soak-long: soak ## the same, then PROGRAMS (1000) random programs that are right and as many with a fault; SEARCH='--load 2' for more
+	build/bin/search --right $(PROGRAMS) --faulty $(PROGRAMS) --jobs $(or $(JOBS),12) $(SEARCH)
 
 bench: build ## collectives beside the machine's limit and the MPI libraries that are installed; build/report.html
 	build/bin/cohort bench collectives -n 2,4,8 --against installed --rounds 3 --html build/report.html
