@@ -91,6 +91,8 @@ static double draw_seconds(struct dice *dice, search_kind kind)
         return between(dice, 0.05, 1.5 * SEARCH_STALL_S);
     if (kind == SEARCH_DELAYED)
         return between(dice, 0, chance(dice, 30) ? 2.5 * SEARCH_STALL_S : 0.3);
+    if (kind == SEARCH_LOCK)
+        return chance(dice, 15) ? between(dice, 0, 1.5 * SEARCH_STALL_S) : 0;
     return kind == SEARCH_COMPUTE ? between(dice, 0, 0.3) : 0;
 }
 
@@ -99,10 +101,15 @@ static search_step draw_step(struct dice *dice, const search_program *program, s
     search_step step = {.kind = kind, .how = draw_way(dice, kind)};
     step.to = roll(dice, program->size);
     step.from = other_than(dice, step.to, program->size);
+    if ((kind == SEARCH_HELPER || kind == SEARCH_DELAYED) && chance(dice, 20))
+        step.from = step.to; /* two threads of one rank */
+    if (step.from == step.to && step.how == AWAIT_LOCK)
+        step.how = AWAIT_WORD; /* a lock is the rank's, not a thread's */
     step.team = chance(dice, 40) ? SEARCH_PART : SEARCH_WORLD;
     step.any = chance(dice, 40);
     step.spins = chance(dice, 50);
     step.by_test = !program->faulty && chance(dice, 15);
+    step.ticks = !program->faulty && chance(dice, 50);
     step.amount = draw_amount(dice, kind, program->faulty);
     step.seconds = draw_seconds(dice, kind);
     step.takers = chance(dice, 15) || kind == SEARCH_LOCK

@@ -78,6 +78,8 @@ static bool count_under_lock(search_rank *self, int index)
     if (!search_must(self, coh_get(world, &count, counter, sizeof count, 0), "get under a lock"))
         return false;
     count++;
+    search_spend(self->program->steps[index].seconds, self->program->steps[index].spins);
+    search_enter(self);
     return search_must(self, coh_put(world, counter, &count, sizeof count, 0), "put under a lock");
 }
 

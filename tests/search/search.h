@@ -89,6 +89,7 @@ typedef struct search_step {
     bool any;        /* `to` waits for whoever comes */
     bool spins;      /* a computation uses its core; else it sleeps */
     bool by_test;    /* a request is tested for until it is done */
+    bool ticks;      /* idle threads wake now and then */
     size_t amount;   /* elements, bytes or threads */
     double seconds;  /* of a computation or a delay */
     unsigned takers; /* of a lock; who makes the step on a thread of its own otherwise */

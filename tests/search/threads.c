@@ -1,6 +1,7 @@
 #include "search.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* Threads of one step: a single helper, or a crowd that all do the same. */
 struct search_helper {
@@ -122,10 +123,8 @@ bool search_helper(search_rank *self, const search_step *step)
 bool search_finish_helper(search_rank *self, const search_step *begun)
 {
     int finish = atomic_load(&self->record->step);
-    if (self->rank == begun->to)
-        return join_of(self, begun);
-    return self->rank != begun->from || search_is_fault(self, finish, FAULT_NOT_BROUGHT)
-           || bring(self, begun);
+    bool brings = self->rank == begun->from && !search_is_fault(self, finish, FAULT_NOT_BROUGHT);
+    return (!brings || bring(self, begun)) && (self->rank != begun->to || join_of(self, begun));
 }
 
 /* ---- a helper that brings something later, by itself ---- */
@@ -174,8 +173,16 @@ static void *idle(void *arg)
 {
     struct search_helper *pool = arg;
     pthread_mutex_lock(&pool->lock);
-    while (!pool->over)
-        pthread_cond_wait(&pool->more, &pool->lock);
+    while (!pool->over) {
+        if (!pool->step->ticks) {
+            pthread_cond_wait(&pool->more, &pool->lock);
+            continue;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&pool->more, &pool->lock, &until);
+    }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
