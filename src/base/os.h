@@ -126,6 +126,12 @@ int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms);
  */
 char cohi_os_process_state(pid_t pid);
 
+/* The same, read from a "stat" file of /proc, a process's or a thread's. */
+char cohi_os_state_in(const char *path);
+
+/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
+ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
+
 /* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling thread
  * does not count. False where that cannot be known. */
 bool cohi_os_thread_wants_core(pid_t pid, int thread);

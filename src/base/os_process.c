@@ -53,8 +53,7 @@ int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms)
     return ppoll(set, (nfds_t)count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
-/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
-static ssize_t read_start(const char *path, char *text, size_t room)
+ssize_t cohi_os_read_start(const char *path, char *text, size_t room)
 {
     int held = cohi_cancel_hold();
     ssize_t got = -1;
@@ -68,10 +67,10 @@ static ssize_t read_start(const char *path, char *text, size_t room)
     return got;
 }
 
-static char read_state(const char *path)
+char cohi_os_state_in(const char *path)
 {
     char line[512];
-    if (read_start(path, line, sizeof line) <= 0)
+    if (cohi_os_read_start(path, line, sizeof line) <= 0)
         return 0;
     char *after_name = strrchr(line, ')'); /* the name itself may hold anything */
     return after_name && after_name[1] == ' ' ? after_name[2] : 0;
@@ -81,14 +80,14 @@ char cohi_os_process_state(pid_t pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    return read_state(path);
+    return cohi_os_state_in(path);
 }
 
 bool cohi_os_thread_wants_core(pid_t pid, int thread)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, thread);
-    return thread != cohi_os_thread_id() && read_state(path) == 'R';
+    return thread != cohi_os_thread_id() && cohi_os_state_in(path) == 'R';
 }
 
 bool cohi_os_process_wants_core(pid_t pid)
@@ -192,7 +191,7 @@ uint64_t cohi_os_host_id(void)
 {
     char text[128];
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    ssize_t got = read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    ssize_t got = cohi_os_read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
     if (got > 0)
         hash = hash_bytes(hash, text, (size_t)got);
     if (gethostname(text, sizeof text) == 0)

@@ -58,23 +58,14 @@ static bool read_file(int id, const char *name, char *text, size_t room)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", id, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t got = read(fd, text, room - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0;
+    return cohi_os_read_start(path, text, room) > 0;
 }
 
-/* As in cohi_os_process_state; 0 where nothing can be read. */
 static char state_of(int id)
 {
-    char text[512];
-    if (!read_file(id, "stat", text, sizeof text))
-        return 0;
-    const char *after_name = strrchr(text, ')'); /* the name itself may hold anything */
-    return after_name && after_name[1] == ' ' ? after_name[2] : 0;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
+    return cohi_os_state_in(path);
 }
 
 /* One that is listed and cannot be read has ended meanwhile. */
