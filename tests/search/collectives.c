@@ -51,12 +51,14 @@ static bool is_right(const search_step *step, int index, coh_team *team, const i
     return true;
 }
 
-/* The victim of FAULT_DIFFERENT makes another call, or the same with another count. */
+/* The victim of FAULT_DIFFERENT makes another call, or the same with another argument. */
 static coh_status call_another(coh_team *team, const search_step *step, const int64_t *source,
                                int64_t *target)
 {
     if (step->how == CALL_REDUCE && step->any)
         return coh_all_reduce(team, COH_I64, COH_MAX, source, target, step->amount);
+    if (step->how == CALL_BROADCAST && step->any)
+        return coh_broadcast(team, COH_I64, source, target, step->amount, 1);
     if (step->how == CALL_REDUCE || step->how == CALL_GATHER)
         return coh_team_barrier(team);
     return coh_all_reduce(team, COH_I64, COH_SUM, source, target, step->amount);
@@ -99,12 +101,6 @@ static coh_status start(coh_team *team, const search_step *step, const int64_t *
     }
 }
 
-/* After FAULT_LEFT_OUT and FAULT_DIFFERENT ranks are at different calls, and data means nothing. */
-static bool checks_data(const search_rank *self)
-{
-    return self->program->fault != FAULT_LEFT_OUT && self->program->fault != FAULT_DIFFERENT;
-}
-
 /* ---- steps ---- */
 
 bool search_barrier(search_rank *self, const search_step *step)
@@ -126,7 +122,7 @@ bool search_collective(search_rank *self, const search_step *step)
                             ? call_another(team, step, source, target)
                             : call(team, step, source, target);
     return search_must(self, status, "collective")
-           && (!checks_data(self)
+           && (!search_checks_data(self)
                || search_must_be(self, is_right(step, index, team, target),
                                  "the data of a collective"));
 }
@@ -161,7 +157,7 @@ static bool wait_on(search_rank *self, const search_step *step, int team)
                         : step->any   ? coh_request_wait_any(request, 1, &which, NULL)
                                       : coh_request_wait(request, NULL);
     return search_must(self, status, "wait for a started collective")
-           && (!checks_data(self)
+           && (!search_checks_data(self)
                || search_must_be(self,
                                  is_right(step, index, self->teams[team], self->targets[index]),
                                  "the data of a started collective"));

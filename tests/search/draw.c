@@ -202,10 +202,12 @@ static void fit_to_fault(struct dice *dice, search_program *program, search_step
 {
     search_fault fault = program->fault;
     bool in_part = step->kind == SEARCH_COLLECTIVE && step->team == SEARCH_PART;
+    /* The last call of a part is not compared by a later one: it has to be one that waits. */
+    int calls = in_part ? CALL_GATHER + 1 : CALLS;
     if (fault == FAULT_WRONG_TAG)
         step->how = step->how == MESSAGE_RING ? MESSAGE_RING : MESSAGE_NAMED;
     if (fault == FAULT_LEFT_OUT || fault == FAULT_DIFFERENT)
-        step->how = roll(dice, CALL_GATHER + 1);
+        step->how = roll(dice, calls);
     if (fault == FAULT_LOCKS || fault == FAULT_CIRCLE)
         step->takers = 0;
     if (fault == FAULT_NOT_SENT || fault == FAULT_NOT_WRITTEN || fault == FAULT_NOT_BROUGHT)

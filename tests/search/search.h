@@ -200,6 +200,10 @@ void search_enter(search_rank *self);
 void search_spend(double seconds, bool spins);
 
 bool search_is_fault(const search_rank *self, int step, search_fault fault);
+
+/* After FAULT_LEFT_OUT and FAULT_DIFFERENT ranks are at different calls, and data means nothing. */
+bool search_checks_data(const search_rank *self);
+
 int search_index_of(const search_rank *self, const search_step *step);
 int search_tag(int step);
 
