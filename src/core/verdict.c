@@ -158,12 +158,19 @@ void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict)
     }
 }
 
+/* A rank that is stuck still looks for verdicts, in its wait. */
+static bool can_hear(const coh_world *world, int rank)
+{
+    uint64_t verdict = cohi_verdict_on(world, rank);
+    return verdict == COHI_VERDICT_NONE || (verdict & 0xff) == COHI_VERDICT_STUCK;
+}
+
 void cohi_verdict_spread(coh_world *world)
 {
     for (int of = 0; of < world->size; of++) {
         uint64_t verdict = cohi_verdict_on(world, of);
         for (int to = 0; verdict && to < world->size; to++)
-            if (to != world->rank && !cohi_verdict_on(world, to)) {
+            if (to != world->rank && can_hear(world, to)) {
                 tell(world, to, of, verdict);
                 raise_alarm(world, to);
             }
