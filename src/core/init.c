@@ -547,6 +547,13 @@ static coh_status init_alone(const coh_options *options, const cohi_config *conf
     return cohi_crew_make(1, false, false, options, config, world);
 }
 
+static coh_status init_unlaunched(const coh_options *options, const cohi_config *config,
+                                  coh_world **world)
+{
+    coh_status status = cohi_launch_refuse_others();
+    return status == COH_OK ? init_alone(options, config, world) : status;
+}
+
 static coh_status init_launched(const coh_options *options, const cohi_config *config,
                                 coh_world **world)
 {
@@ -597,7 +604,7 @@ static coh_status init(const coh_options *given, coh_world **world)
     if (!*config.rank || strcmp(config.rank, "0") == 0)
         warn_of_unknown_variables();
     status = cohi_launch_present(&config) ? init_launched(&options, &config, world)
-                                          : init_alone(&options, &config, world);
+                                          : init_unlaunched(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call("coh_init", status);
