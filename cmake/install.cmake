@@ -8,17 +8,22 @@ include(CMakePackageConfigHelpers)
 
 set(COHORT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 
-install(TARGETS cohort cohort-ml EXPORT cohort-targets
+set(libraries cohort)
+set(headers include/cohort.h include/cohort-collectives.h)
+if(COHORT_ML)
+  list(APPEND libraries cohort-ml)
+  list(APPEND headers include/cohort-ml.h include/cohort-graph.h)
+endif()
+install(TARGETS ${libraries} EXPORT cohort-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/cohort.h include/cohort-collectives.h include/cohort-ml.h include/cohort-graph.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # ---- pkg-config, CMake's find_package ----
 
 file(RELATIVE_PATH COHORT_PC_TO_PREFIX
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" COHORT_PC_TO_PREFIX "${COHORT_PC_TO_PREFIX}")
-foreach(library cohort cohort-ml)
+foreach(library ${libraries})
   configure_file(cmake/${library}.pc.in cmake/${library}.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/cmake/${library}.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

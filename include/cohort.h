@@ -160,6 +160,9 @@ typedef struct coh_options {
  * Fails on every rank, naming those that are missing, when some have not come within
  * COHORT_INIT_TIMEOUT. With fall_back, an engine that is COH_NOT_AVAILABLE, or a launcher that
  * cannot be joined, gives a world of one and a warning instead.
+ *
+ * Other launchers' jobs cannot be joined: COH_NOT_AVAILABLE where OMPI_COMM_WORLD_SIZE, PMI_SIZE,
+ * WORLD_SIZE or SLURM_STEP_NUM_TASKS is above 1 and cohort run did not start the process.
  */
 COH_API coh_status coh_init(const coh_options *options, coh_world **world);
 

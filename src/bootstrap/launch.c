@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -66,6 +67,41 @@ coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int bo
 int cohi_launch_present(const cohi_config *config)
 {
     return *config->rank || *config->size || *config->job_fd;
+}
+
+/* What other launchers set to the number of processes that they start. A batch script of Slurm is
+ * one process with some of Slurm's variables, but a step of one task. */
+static const char *const others_sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE",
+                                           "SLURM_STEP_NUM_TASKS"};
+
+/* Lists those that are above 1 as "NAME=VALUE, ..."; the last value, or 0 where there is none. */
+static long list_others(char *list, size_t bytes)
+{
+    long ranks = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof others_sizes / sizeof *others_sizes; i++) {
+        const char *text = getenv(others_sizes[i]);
+        long value = text ? strtol(text, NULL, 10) : 0;
+        if (value <= 1 || used >= bytes)
+            continue;
+        ranks = value;
+        used += (size_t)snprintf(list + used, bytes - used, "%s%s=%ld", used ? ", " : "",
+                                 others_sizes[i], value);
+    }
+    return ranks;
+}
+
+coh_status cohi_launch_refuse_others(void)
+{
+    char list[256];
+    long ranks = list_others(list, sizeof list);
+    if (ranks == 0)
+        return COH_OK;
+    return cohi_fail(COH_NOT_AVAILABLE,
+                     "coh_init: another launcher started this process with others (%s), and Cohort "
+                     "cannot join them: each would be a world of one. Start the program by cohort "
+                     "run -n %ld, or set fall_back in coh_options if a world of one is meant",
+                     list, ranks);
 }
 
 static coh_status check_complete(const cohi_config *config)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/unknown.h"
 #include "bootstrap/launch.h"
 #include "core/control.h"
 #include "core/crew.h"
@@ -532,10 +533,25 @@ static coh_status read_options(const char *call, const coh_options *given, const
     return status;
 }
 
+/* Called on rank 0 alone, so that a job says it once. */
+static void warn_of_unknown_variables(void)
+{
+    char sentence[COHI_SENTENCE_BYTES];
+    for (size_t at = 0; cohi_unknown_next(&at, sentence, sizeof sentence);)
+        cohi_log(COH_LOG_WARN, "init: %s", sentence);
+}
+
 static coh_status init_alone(const coh_options *options, const cohi_config *config,
                              coh_world **world)
 {
     return cohi_crew_make(1, false, false, options, config, world);
+}
+
+static coh_status init_unlaunched(const coh_options *options, const cohi_config *config,
+                                  coh_world **world)
+{
+    coh_status status = cohi_launch_refuse_others();
+    return status == COH_OK ? init_alone(options, config, world) : status;
 }
 
 static coh_status init_launched(const coh_options *options, const cohi_config *config,
@@ -585,8 +601,10 @@ static coh_status init(const coh_options *given, coh_world **world)
     coh_status status = read_options("coh_init", given, world, &options, &config);
     if (status != COH_OK)
         return status;
+    if (!*config.rank || strcmp(config.rank, "0") == 0)
+        warn_of_unknown_variables();
     status = cohi_launch_present(&config) ? init_launched(&options, &config, world)
-                                          : init_alone(&options, &config, world);
+                                          : init_unlaunched(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call("coh_init", status);
@@ -618,6 +636,7 @@ static coh_status init_threads(int ranks, const coh_options *given, coh_world **
         status = check_size(call, ranks);
     if (status != COH_OK)
         return status;
+    warn_of_unknown_variables();
     bool driven = options.driven != 0;
     status = cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
     return name_call(call, status);
@@ -647,6 +666,8 @@ static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
                            size, size - 1);
     if (status != COH_OK)
         return status;
+    if (rank == 0)
+        warn_of_unknown_variables();
     cohi_board board = {.fd = -1};
     status = join_group(id, rank, size, &board, &options, &config, world);
     cohi_board_close(&board);

@@ -36,7 +36,7 @@ static coh_status check_span(const coh_world *world, const struct strided *all, 
 static coh_status check(coh_world *world, struct strided *all, const void *there, const void *here,
                         const char *there_name, const char *here_name)
 {
-    size_t span, here_span;
+    size_t span = 0, here_span = 0;
     cohi_transfer *block = &all->block;
     coh_status status = check_span(world, all, there_name, all->there_stride, &span);
     if (status == COH_OK)

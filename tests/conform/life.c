@@ -211,6 +211,33 @@ static void fall_back(test_rank *self)
     CHECK_OK(coh_finalize(world));
 }
 
+/* Below another launcher, whose ranks would each be a world of one: the same choice. */
+static void other_launchers(test_rank *self)
+{
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE",
+                                        "SLURM_STEP_NUM_TASKS"};
+    coh_world *world = NULL;
+    coh_options options = COH_OPTIONS_INIT;
+    (void)self;
+    setenv("SLURM_PROCID", "3", 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        setenv(sizes[i], "3", 1);
+        options.fall_back = 0;
+        CHECK_EQ(coh_init(&options, &world), COH_NOT_AVAILABLE);
+        CHECK_SAYS(sizes[i]);
+        CHECK_SAYS("cohort run -n 3");
+        CHECK_SAYS("fall_back");
+        CHECK(world == NULL);
+        options.fall_back = 1;
+        if (CHECK_OK(coh_init(&options, &world)))
+            CHECK_OK(coh_finalize(world));
+        world = NULL;
+        setenv(sizes[i], "1", 1);
+    }
+    if (CHECK_OK(coh_init(NULL, &world)))
+        CHECK_OK(coh_finalize(world));
+}
+
 static void facts(test_rank *self)
 {
     int major, minor, patch;
@@ -425,6 +452,7 @@ const test_case conform_life[] = {
     CASE(finalize_twice, "S46 F17", ON_ALL, ANY_SIZE),
     CASE(singleton, "S46", ON_SHM, SIZE(1), .mode = TEST_ALONE),
     CASE(fall_back, "S46", ON_SHM, SIZE(1), .mode = TEST_ALONE),
+    CASE(other_launchers, "S46", ON_SHM, SIZE(1), .mode = TEST_ALONE),
     CASE(facts, "S46", ON_ALL, ANY_SIZE),
     CASE(fork_is_harmless, "S47 F26", ON_MEMORY, SIZE(1) | SIZE(3)),
     CASE(forked_child_may_exit, "S47", ON_SHM, SIZE(1) | SIZE(3)),

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/unknown.h"
 
 #include <stdlib.h>
 
@@ -171,6 +172,34 @@ static void a_bad_value_names_variable_and_value(void **state)
     clear_knobs();
 }
 
+static void unknown_variables_are_named_with_the_nearest(void **state)
+{
+    static const char *const rows[][2] = {
+        {"COHORT_HEEP", "COHORT_HEEP is set, but nothing reads it; did you mean COHORT_HEAP"},
+        {"COHORT_TIME_OUT", "did you mean COHORT_TIMEOUT"},
+        {"COHORT_LOGS", "did you mean COHORT_LOG"},
+        {"COHORT_PARLIAMENT", "cohort info lists"},
+    };
+    char sentence[256];
+    size_t at = 0;
+    (void)state;
+    clear_knobs();
+    setenv("COHORT_HEAP", "2M", 1);
+    setenv("COHORT_TEST_ANYTHING", "1", 1);
+    setenv("COHORTS", "1", 1);
+    assert_false(cohi_unknown_next(&at, sentence, sizeof sentence));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setenv(rows[i][0], "1", 1);
+        at = 0;
+        assert_true(cohi_unknown_next(&at, sentence, sizeof sentence));
+        if (!strstr(sentence, rows[i][1]))
+            fail_msg("%s: %s", rows[i][0], sentence);
+        assert_false(cohi_unknown_next(&at, sentence, sizeof sentence));
+        unsetenv(rows[i][0]);
+    }
+    clear_knobs();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +210,7 @@ int main(void)
         cmocka_unit_test(the_environment_is_read),
         cmocka_unit_test(flags_and_levels),
         cmocka_unit_test(a_bad_value_names_variable_and_value),
+        cmocka_unit_test(unknown_variables_are_named_with_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
