@@ -58,7 +58,7 @@ enum { COHI_WINDOWS_MAX = 8 };
 
 struct coh_world {
     /* Read by every call. */
-    atomic_uint state;
+    _Alignas(COHI_CACHE_LINE) atomic_uint state;
     int rank;
     int size;
     bool driven; /* with the others of its crew, by a single thread */
