@@ -36,7 +36,7 @@ static const struct expected {
 
 /* After all have come to where they learn of it. Three times what is promised: the machine may be
  * busy with other programs. */
-static const double LOST_S = 3 * 1.0;
+static const double SOON_S = 3 * 1.0;
 static const double STALLED_S = 3 * (SEARCH_STALL_S + 1);
 
 struct judgement {
@@ -78,6 +78,22 @@ static void find(struct judgement *judgement, int rank, const char *what)
 
 /* ---- single questions ---- */
 
+static bool has_threads(const search_step *step)
+{
+    bool by_helper = step->kind != SEARCH_LOCK && step->takers != 0;
+    return by_helper || step->kind == SEARCH_HELPER || step->kind == SEARCH_DELAYED
+           || step->kind == SEARCH_CROWDED || step->kind == SEARCH_IDLE;
+}
+
+bool search_is_certain(const search_program *program)
+{
+    bool certain = program->faulty && strcmp(program->engine, "shm") == 0
+                   && expected_of(program).statuses == STALLED && program->fault != FAULT_STOPPED;
+    for (int i = 0; i < program->count; i++)
+        certain = certain && !has_threads(&program->steps[i]);
+    return certain;
+}
+
 static bool is_rank_at(const char *text, const char *at, int rank)
 {
     bool begins = at == text || !isdigit((unsigned char)at[-1]);
@@ -108,7 +124,8 @@ static double last_entered(const struct judgement *judgement)
 static void judge_time(struct judgement *judgement, int rank, double last)
 {
     const search_record *record = &judgement->records[rank];
-    double limit = record->status == COH_STALLED ? STALLED_S : LOST_S;
+    bool presumed = record->status == COH_STALLED && !search_is_certain(judgement->program);
+    double limit = presumed ? STALLED_S : SOON_S;
     char what[64];
     if (record->at <= last + limit)
         return;

@@ -91,7 +91,7 @@ static void set_environment(const search_program *program)
     char script[64];
     snprintf(script, sizeof script, "seed=%llu", (unsigned long long)program->seed);
     setenv("COHORT_SIM", script, 1);
-    setenv("COHORT_STALL", "1", 1);
+    setenv("COHORT_STALL", search_is_certain(program) ? "30" : "1", 1);
     setenv("COHORT_WARN", "0.3", 1);
     setenv("COHORT_PROFILE", "described", 1);
 }

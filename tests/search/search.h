@@ -36,7 +36,7 @@ enum {
     SEARCH_BYTES_MAX = 20000 /* of a message: more than is taken without being asked for */
 };
 
-/* As COHORT_STALL is set, in seconds. */
+/* As COHORT_STALL is set, in seconds, unless the deadlock is certain. */
 #define SEARCH_STALL_S 1.0
 
 /* X(constant, name, performing function) */
@@ -244,6 +244,10 @@ bool search_strike(search_rank *self, int step);
 void search_await_strike(const search_rank *self);
 
 /* ---- judge.c ---- */
+
+/* Whether the ranks of a program wait for each other and have no other threads: then they are told at
+ * once, however long COHORT_STALL is. */
+bool search_is_certain(const search_program *program);
 
 /* Prints what is wrong and returns how much. `hung`: the limit passed. */
 int search_judge(const search_program *program, search_record *records, bool hung);
