@@ -181,6 +181,9 @@ int cohi_os_thread_id(void);
  * no longer. */
 void cohi_os_thread_serves(bool serves);
 
+/* The same of another thread, by its kernel's id: who gives it work says so before it wakes. */
+void cohi_os_thread_serves_as(int thread, bool serves);
+
 /* Whether the first thread of the process has ended, and all others but ours. */
 bool cohi_os_program_ended(void);
 

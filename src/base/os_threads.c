@@ -33,14 +33,18 @@ enum { SERVANTS = 64 };
 
 static atomic_int servants[SERVANTS];
 
-void cohi_os_thread_serves(bool serves)
+void cohi_os_thread_serves_as(int thread, bool serves)
 {
-    int id = cohi_os_thread_id();
     for (int i = 0; i < SERVANTS; i++) {
-        int expected = serves ? 0 : id;
-        if (atomic_compare_exchange_strong(&servants[i], &expected, serves ? id : 0))
+        int expected = serves ? 0 : thread;
+        if (atomic_compare_exchange_strong(&servants[i], &expected, serves ? thread : 0))
             return;
     }
+}
+
+void cohi_os_thread_serves(bool serves)
+{
+    cohi_os_thread_serves_as(cohi_os_thread_id(), serves);
 }
 
 static bool is_servant(int id)

@@ -31,19 +31,40 @@ typedef struct job {
 struct cohi_worker {
     coh_team *team;
     pthread_t thread;
-    pthread_mutex_t lock; /* of the next three */
+    pthread_mutex_t lock; /* of the next four */
     pthread_cond_t more;
     job *first, **last;
+    int idle; /* the thread's id while it has nothing to do, else 0 */
     bool stop;
 };
 
 /* ---- the thread ---- */
 
+/* While it is idle nothing will come of it. The lock is held. */
+static void become_idle(struct cohi_worker *worker)
+{
+    if (worker->idle)
+        return;
+    worker->idle = cohi_os_thread_id();
+    cohi_os_thread_serves_as(worker->idle, true);
+}
+
+/* By whoever gives it work, before it has woken. The lock is held. */
+static void become_busy(struct cohi_worker *worker)
+{
+    if (worker->idle)
+        cohi_os_thread_serves_as(worker->idle, false);
+    worker->idle = 0;
+}
+
 static job *next_job(struct cohi_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    while (!worker->first && !worker->stop)
+    while (!worker->first && !worker->stop) {
+        become_idle(worker);
         pthread_cond_wait(&worker->more, &worker->lock);
+    }
+    become_busy(worker);
     job *next = worker->first;
     if (next) {
         worker->first = next->next;
@@ -162,6 +183,7 @@ static void enqueue(struct cohi_worker *worker, job *made)
 {
     pthread_mutex_lock(&worker->lock);
     atomic_fetch_add(&worker->team->queued, 1);
+    become_busy(worker);
     *worker->last = made;
     worker->last = &made->next;
     pthread_cond_signal(&worker->more);

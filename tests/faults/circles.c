@@ -43,6 +43,23 @@ static void receive_in_a_circle(test_rank *self)
     coh_finalize(self->world);
 }
 
+/* The thread that carried out a started collective is idle, and no way on. */
+static void receive_after_a_started_collective(test_rank *self)
+{
+    coh_request *request;
+    int word = 1, sum;
+    if (!join(self))
+        return;
+    coh_team *team = coh_team_world(self->world);
+    CHECK_OK(coh_all_reduce_start(team, COH_I32, COH_SUM, &word, &sum, 1, &request));
+    CHECK_OK(coh_request_wait(&request, NULL));
+    double began = test_now();
+    CHECK_REFUSED(coh_receive(team, (self->rank + 1) % 3, TAG, &word, sizeof word, NULL),
+                  COH_STALLED, "rank 0 receives from 1 (tag 1), 1 from 2, 2 from 0");
+    check_in_time(self, began);
+    coh_finalize(self->world);
+}
+
 static void receive_from_anybody(test_rank *self)
 {
     int word;
@@ -378,6 +395,7 @@ static void stuck_beside_an_idle_pool(test_rank *self)
 
 const test_case fault_circles[] = {
     CIRCLE(receive_in_a_circle, 3),
+    CIRCLE(receive_after_a_started_collective, 3),
     CIRCLE(receive_from_anybody, 3),
     CIRCLE(wait_for_any_writer, 3),
     CIRCLE(several_requests_against_a_barrier, 3),
