@@ -132,8 +132,8 @@ char cohi_os_state_in(const char *path);
 /* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
 ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
 
-/* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling thread
- * does not count. False where that cannot be known. */
+/* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling
+ * thread does not count. False where that cannot be known. */
 bool cohi_os_thread_wants_core(pid_t pid, int thread);
 bool cohi_os_process_wants_core(pid_t pid);
 

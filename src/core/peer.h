@@ -27,8 +27,8 @@ cohi_sight cohi_peer_look(coh_world *world, int rank);
 /* Whether its process is stopped, as by SIGSTOP or a debugger. */
 bool cohi_peer_is_stopped(const coh_world *world, int rank);
 
-/* Whether a thread of it has a core or waits for one: then it may go on, however long it takes. `slot`
- * is what it has published. */
+/* Whether a thread of it has a core or waits for one: then it may go on, however long it takes.
+ * `slot` is what it has published. */
 bool cohi_peer_wants_core(const coh_world *world, int rank, cohi_slot *slot);
 
 /* Asks a peer that is not mapped for what it publishes of itself. False: it has not answered yet.

@@ -259,9 +259,12 @@ static void add_long_computation(struct dice *dice, search_program *program)
 
 void search_draw(search_program *program)
 {
-    enum { ROOM = 8 }; /* for what is open at the end */
+    enum {
+        MOST = 10,
+        OPEN = 7
+    }; /* with their second halves, a fault and more: below SEARCH_STEPS */
     struct dice dice = {program->seed * 2 + program->faulty};
-    int wanted = 3 + roll(&dice, 8), fault_at = -1, long_at = -1;
+    int wanted = 3 + roll(&dice, MOST - 2), fault_at = -1, long_at = -1;
     draw_part(&dice, program);
     if (program->faulty) {
         program->fault = draw_fault(&dice, program);
@@ -269,12 +272,12 @@ void search_draw(search_program *program)
     }
     if (chance(&dice, program->faulty ? 15 : 40))
         long_at = roll(&dice, wanted);
-    for (int i = 0; i < wanted && program->count < SEARCH_STEPS - ROOM; i++) {
-        if (i == fault_at || (program->faulty && program->count >= SEARCH_STEPS - ROOM - 2))
-            add_fault(&dice, program), fault_at = -1;
+    for (int i = 0; i < wanted; i++) {
+        if (i == fault_at)
+            add_fault(&dice, program);
         if (i == long_at)
             add_long_computation(&dice, program);
-        if (count_open(program, SEARCH_KIND_COUNT) < ROOM - 1)
+        if (count_open(program, SEARCH_KIND_COUNT) < OPEN)
             add_any(&dice, program);
         finish_some(&dice, program, 30);
     }

@@ -245,8 +245,8 @@ void search_await_strike(const search_rank *self);
 
 /* ---- judge.c ---- */
 
-/* Whether the ranks of a program wait for each other and have no other threads: then they are told at
- * once, however long COHORT_STALL is. */
+/* Whether the ranks of a program wait for each other and have no other threads: then they are told
+ * at once, however long COHORT_STALL is. */
 bool search_is_certain(const search_program *program);
 
 /* Prints what is wrong and returns how much. `hung`: the limit passed. */
