@@ -1,5 +1,7 @@
-# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR, SECONDS=N, PROGRAMS=N.
+# The short way in; CMakePresets.json has the long one. Options: JOBS=N, PREFIX=DIR, DESTDIR=DIR, STRIP=, SECONDS=N,
+# PROGRAMS=N.
 PREFIX ?= /usr/local
+STRIP  ?= --strip
 SECONDS ?= 60
 PROGRAMS ?= 1000
 DEMO    ?= --temperature 0.6 --seed 1 --prompt 'And the king said'
@@ -9,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples bench -name '*.[ch]' -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak soak-long bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install clean help
+.PHONY: build demo test soak soak-long bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -75,8 +77,14 @@ format-check: ## fails where clang-format would change something
 	@scripts/need-packages format
 	@$(SOURCES) | xargs -0 clang-format --dry-run --Werror
 
-install: build ## into PREFIX (/usr/local), below DESTDIR when that is set
-	DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+# The tests install from build/ too, which writes the manifest again: hence the copy.
+install: build ## into PREFIX (/usr/local), below DESTDIR when that is set; STRIP= keeps debug information
+	DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)" $(STRIP)
+	@cp build/install_manifest.txt build/installed.txt
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+uninstall: ## removes what the last make install from here put in place, below DESTDIR when that is set
+	@DESTDIR="$(DESTDIR)" scripts/uninstall build/installed.txt
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 clean: ## removes every build folder

@@ -1,4 +1,4 @@
-# What `make install` puts where: header, shared library, manual, pkg-config file, CMake package. The tool and its own
+# What `make install` puts where: headers, libraries, manual, pkg-config file, CMake package. The tool and its own
 # pages are installed by tools/.
 #
 # The pkg-config file and the CMake package find their prefix from where they lie, so that the prefix may be
@@ -9,13 +9,17 @@ include(CMakePackageConfigHelpers)
 set(COHORT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 
 set(libraries cohort)
+set(archives cohort-static)
 set(headers include/cohort.h include/cohort-collectives.h)
 if(COHORT_ML)
   list(APPEND libraries cohort-ml)
+  list(APPEND archives cohort-ml-static)
   list(APPEND headers include/cohort-ml.h include/cohort-graph.h)
 endif()
 install(TARGETS ${libraries} EXPORT cohort-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# By pkg-config, or by name: CMake's targets are the shared ones.
+install(TARGETS ${archives} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # ---- pkg-config, CMake's find_package ----
@@ -60,7 +64,7 @@ foreach(page ${pages})
   endif()
 endforeach()
 
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 file(GLOB documents CONFIGURE_DEPENDS docs/*.md)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
 install(FILES examples/ring.c examples/halo.c examples/in_process.c

@@ -35,7 +35,7 @@ configure plain "$source" -DCMAKE_BUILD_TYPE=Release || fail "plain: $(cat "$her
 build plain src/CMakeFiles/cohort-objects.dir/core/strided.c.o
 ! grep -q warning "$here/plain.log" || fail "plain: $(cat "$here/plain.log")"
 
-# libcohort alone, where pkg-config finds nothing, below a project that has its own names for things.
+# Below a project that has its own names for things: with libcohort-ml, then libcohort alone where pkg-config finds nothing.
 mkdir "$here/parent"
 cat >"$here/parent/CMakeLists.txt" <<CMAKE
 cmake_minimum_required(VERSION 3.22)
@@ -43,8 +43,12 @@ project(parent LANGUAGES C)
 add_subdirectory("$source" cohort)
 add_executable(ring ring.c)
 target_link_libraries(ring PRIVATE cohort::cohort)
+if(COHORT_ML)
+  target_link_libraries(ring PRIVATE cohort::cohort-ml)
+endif()
 CMAKE
 cp "$source/examples/ring.c" "$here/parent"
+configure with_ml "$here/parent" || fail "below a project, with libcohort-ml: $(cat "$here/with_ml.log")"
 PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH=
 export PKG_CONFIG_LIBDIR PKG_CONFIG_PATH
 configure below "$here/parent" -DCMAKE_BUILD_TYPE=Release -DCOHORT_ML=OFF -DCOHORT_WERROR=ON \

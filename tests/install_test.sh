@@ -12,10 +12,12 @@ fail() {
     exit 1
 }
 
-cmake --install "$build" --prefix "$prefix" >"$here/install.log" || fail "install: $(cat "$here/install.log")"
+cmake --install "$build" --prefix "$prefix" --strip >"$here/install.log" || fail "install: $(cat "$here/install.log")"
+cp "$build/install_manifest.txt" "$here/installed.txt"
 libdir=$(dirname "$(find "$prefix" -name libcohort.so)")
 [ -x "$prefix/bin/cohort" ] || fail "bin/cohort is not there"
 [ -f "$prefix/include/cohort.h" ] || fail "include/cohort.h is not there"
+! readelf -S "$libdir/libcohort.so" | grep -q debug_info || fail "libcohort.so was not stripped"
 
 cat >"$here/outside.c" <<'C'
 #include <cohort.h>
@@ -73,9 +75,16 @@ compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 
 # shellcheck disable=SC2046,SC2086 # flags are words
 "$compiler" $sanitize "$here/outside.c" -o "$here/by_pkg_config" $(pkg-config --cflags --libs cohort) \
-    -Wl,-rpath,"$libdir"
+    -Wl,-rpath,"$(pkg-config --variable=libdir cohort)"
 expect 'alone' "outside $version: 1 of 1" "$("$here/by_pkg_config")"
 expect 'two ranks' "outside $version: 1 of 2" "$("$prefix/bin/cohort" run -n 2 "$here/by_pkg_config")"
+
+# A sanitizer has no static runtime for a static program.
+if [ -z "$sanitize" ]; then
+    # shellcheck disable=SC2046 # flags are words
+    "$compiler" -static "$here/outside.c" -o "$here/static" $(pkg-config --static --cflags --libs cohort)
+    expect 'static' "outside $version: 1 of 2" "$("$prefix/bin/cohort" run -n 2 "$here/static")"
+fi
 
 mkdir "$here/project"
 cat >"$here/project/CMakeLists.txt" <<'CMAKE'
@@ -150,4 +159,9 @@ knobs=$("$prefix/bin/cohort" info | grep -o '\<COHORT_[A-Z_]*' | sort -u)
 for knob in $knobs; do
     grep -qw "$knob" "$mandir/../man7/cohort.7" || fail "cohort.7 does not know $knob"
 done
+
+# And all of it goes again.
+"$(dirname "$0")/../scripts/uninstall" "$here/installed.txt"
+left=$(find "$prefix" ! -type d -o -name cohort -o -name mpp)
+[ -z "$left" ] || fail "uninstall left $left"
 echo "install_test: $(wc -l <"$here/exported") calls exported, declared and documented"
