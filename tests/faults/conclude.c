@@ -119,6 +119,8 @@ static void member_lost_after_disagreeing(test_rank *self)
     coh_team *team = NULL;
     if (!join_pair(self, &team))
         return;
+    atomic_fetch_add(&stamps[3], 1); /* all are out of the split before one is struck */
+    CHECK(test_await(&stamps[3], (uint64_t)self->size, 10));
     if (self->rank == 1) {
         (void)reduce_to(team, 0);
         fault_stamp(&stamps[1]);
