@@ -15,7 +15,8 @@ struct scene {
     _Atomic uint64_t paused; /* and resumed */
     _Atomic uint64_t over;
     _Atomic uint64_t warnings;
-    char warning[8][512]; /* the first ones, of whichever rank */
+    char warning[8][512];         /* the first ones, of whichever rank */
+    _Atomic uint64_t complete[8]; /* not 0: that one is written, and stays */
 };
 
 static void count_warnings(void *arg, coh_log_level level, const char *message)
@@ -24,16 +25,18 @@ static void count_warnings(void *arg, coh_log_level level, const char *message)
     if (level != COH_LOG_WARN)
         return;
     uint64_t before = atomic_fetch_add(&scene->warnings, 1);
-    if (before < sizeof scene->warning / sizeof *scene->warning)
-        snprintf(scene->warning[before], sizeof *scene->warning, "%s", message);
+    if (before >= sizeof scene->warning / sizeof *scene->warning)
+        return;
+    snprintf(scene->warning[before], sizeof *scene->warning, "%s", message);
+    atomic_store(&scene->complete[before], 1);
 }
 
 /* Whether one of the warnings has all the words. */
-static bool was_warned(const struct scene *scene, const char *words)
+static bool was_warned(struct scene *scene, const char *words)
 {
     bool was = false;
     for (size_t i = 0; i < sizeof scene->warning / sizeof *scene->warning; i++)
-        was = was || test_holds(scene->warning[i], words);
+        was = was || (atomic_load(&scene->complete[i]) && test_holds(scene->warning[i], words));
     return was;
 }
 
