@@ -216,6 +216,15 @@ int cohi_verdict_origin(const coh_world *world, int rank)
     return rank;
 }
 
+/* Who waits for whom, where that is behind the verdict and was written down on this host. */
+static const char *circle_of(const coh_world *world, uint64_t verdict)
+{
+    cohi_board_head *head = world->board->head;
+    unsigned kind = verdict & 0xff;
+    bool told = kind == COHI_VERDICT_STUCK || kind == COHI_VERDICT_STOPPED;
+    return told && atomic_load(&head->circle_state) == 2 ? head->circle : "";
+}
+
 /* A rank that is mapped does not leave without a word there. */
 static bool may_have_left(coh_world *world, int rank)
 {
@@ -251,19 +260,11 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
     char text[128];
     uint64_t verdict = cohi_verdict_on(world, cause);
     coh_status status = cohi_verdict_status(verdict);
+    const char *circle = circle_of(world, verdict);
     cohi_verdict_describe(verdict, text, sizeof text);
-    return cohi_world_fail(world, call, status,
-                           "rank %d cannot be reached any more, after rank %d %s: %s", rank, cause,
-                           status == COH_PEER_LOST ? "was lost" : "stalled", text);
-}
-
-/* Who waits for whom, where that is behind the verdict and was written down on this host. */
-static const char *circle_of(const coh_world *world, uint64_t verdict)
-{
-    cohi_board_head *head = world->board->head;
-    unsigned kind = verdict & 0xff;
-    bool told = kind == COHI_VERDICT_STUCK || kind == COHI_VERDICT_STOPPED;
-    return told && atomic_load(&head->circle_state) == 2 ? head->circle : "";
+    return cohi_world_fail(
+        world, call, status, "rank %d cannot be reached any more, after rank %d %s: %s%s%s", rank,
+        cause, status == COH_PEER_LOST ? "was lost" : "stalled", text, *circle ? ": " : "", circle);
 }
 
 coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
