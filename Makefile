@@ -8,10 +8,10 @@ DEMO    ?= --temperature 0.6 --seed 1 --prompt 'And the king said'
 BUILD   = cmake --build $(1) $(if $(JOBS),-j $(JOBS))
 # Most tests count as two; those of the simulator, which mostly wait, as one.
 CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
-SOURCES = find include src compat tools tests examples bench -name '*.[ch]' -print0
+SOURCES = find include src compat tools tests examples bench \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak soak-long bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall clean help
+.PHONY: build demo test soak soak-long race-check bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -32,6 +32,9 @@ soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--en
 
 soak-long: soak ## the same, then PROGRAMS (1000) random programs that are right and as many with a fault; SEARCH='--load 2' for more
 	build/bin/search --right $(PROGRAMS) --faulty $(PROGRAMS) --jobs $(or $(JOBS),12) $(SEARCH)
+
+race-check: build ## every omission of tests/race under the race check, 50 times on each engine: all must be found
+	tests/race/race_test.sh build/bin/cohort build/bin/race 50
 
 bench: build ## collectives beside the machine's limit and the MPI libraries that are installed; build/report.html
 	build/bin/cohort bench collectives -n 2,4,8 --against installed --rounds 3 --html build/report.html
@@ -87,8 +90,16 @@ uninstall: ## removes what the last make install from here put in place, below D
 	@DESTDIR="$(DESTDIR)" scripts/uninstall build/installed.txt
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
+deb: ## Debian packages, into build-deb/
+	@scripts/need-packages build deb
+	@scripts/build-deb
+
+test-deb: ## installs the packages of make deb in a Debian of its own, tries them and removes them; as root
+	@scripts/need-packages deb clean
+	@scripts/test-deb
+
 clean: ## removes every build folder
-	rm -rf build build-dev build-clang build-asan build-ubsan build-sanitize build-tsan build-fuzz
+	rm -rf build build-dev build-clang build-asan build-ubsan build-sanitize build-tsan build-fuzz build-deb build-cross
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-18s %s\n", $$1, $$2}'

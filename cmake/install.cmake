@@ -10,7 +10,7 @@ set(COHORT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 
 set(libraries cohort)
 set(archives cohort-static)
-set(headers include/cohort.h include/cohort-collectives.h)
+set(headers include/cohort.h include/cohort-collectives.h include/cohort.hpp)
 if(COHORT_ML)
   list(APPEND libraries cohort-ml)
   list(APPEND archives cohort-ml-static)
@@ -27,11 +27,20 @@ install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 file(RELATIVE_PATH COHORT_PC_TO_PREFIX
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" COHORT_PC_TO_PREFIX "${COHORT_PC_TO_PREFIX}")
+# All but the run path is filled in here; cmake/pkgconfig.cmake does that when the prefix is known.
+set(RPATH "@RPATH@")
+set(templates)
 foreach(library ${libraries})
-  configure_file(cmake/${library}.pc.in cmake/${library}.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/cmake/${library}.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  configure_file(cmake/${library}.pc.in cmake/${library}.pc.in @ONLY)
+  list(APPEND templates ${CMAKE_CURRENT_BINARY_DIR}/cmake/${library}.pc.in)
 endforeach()
+if(COHORT_TOOLS)
+  configure_file(compat/shmem/tools/shmem.pc.in cmake/shmem.pc.in @ONLY)
+  list(APPEND templates ${CMAKE_CURRENT_BINARY_DIR}/cmake/shmem.pc.in)
+endif()
+install(CODE "set(TEMPLATES \"${templates}\")
+set(FOLDER \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/pkgconfig.cmake\")")
 
 configure_package_config_file(cmake/cohort-config.cmake.in cmake/cohort-config.cmake
   INSTALL_DESTINATION ${COHORT_PACKAGE_DIR})
@@ -67,8 +76,27 @@ endforeach()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 file(GLOB documents CONFIGURE_DEPENDS docs/*.md)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
-install(FILES examples/ring.c examples/halo.c examples/in_process.c
-  DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+  PATTERN bin EXCLUDE
+  PATTERN CMakeLists.txt EXCLUDE # they are part of this build; the Makefile is for strangers
+  PATTERN "*_test.sh" EXCLUDE)
+
+# ---- debug information, apart: last, when all else is in place ----
+
+option(COHORT_DEBUG_INFO "With --strip, install the debug information apart, in .debug beside each file" ON)
+if(COHORT_DEBUG_INFO AND CMAKE_OBJCOPY)
+  set(built)
+  foreach(library ${libraries})
+    list(APPEND built "${CMAKE_INSTALL_LIBDIR}|$<TARGET_FILE:${library}>")
+  endforeach()
+  if(COHORT_TOOLS)
+    list(APPEND built "${CMAKE_INSTALL_LIBDIR}|$<TARGET_FILE:cohort-shmem>"
+      "${CMAKE_INSTALL_BINDIR}|$<TARGET_FILE:cohort-tool>")
+  endif()
+  install(CODE "set(BUILT \"${built}\")
+set(OBJCOPY \"${CMAKE_OBJCOPY}\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/debug_info.cmake\")")
+endif()
 
 # ---- whether a stranger can use what was installed ----
 

@@ -67,7 +67,7 @@ int main(void)
     coh_world *world;
     rod *mine;
     check(coh_init(NULL, &world));
-    check(coh_calloc(world, 1, sizeof *mine, (void **)&mine));
+    check(COH_CALLOC(world, 1, &mine));
     int rank = coh_rank(world), last = coh_size(world) - 1;
     if (rank == 0)
         mine->cell[1] = 1000;

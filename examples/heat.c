@@ -19,8 +19,8 @@ enum { WIDTH = 48, HEIGHT = 48, STEPS = 120 };
  * for the most rows that a rank can have. */
 typedef struct plate {
     double cell[2][HEIGHT + 2][WIDTH];
-    uint64_t from_above; /* steps whose halo has come */
-    uint64_t from_below;
+    uint64_t came[2]; /* steps whose halo has come: from above, from below */
+    int neighbor[2];  /* the ranks above and below, or COH_NO_NEIGHBOR */
 } plate;
 
 static void check(coh_status status)
@@ -63,27 +63,23 @@ static void compute_row(const double (*old)[WIDTH], double *new_row, int row, in
 /* My first row is the lower halo of the rank above, my last the upper halo of the one below. */
 static void send_halos(coh_world *world, plate *mine, int rows, int step)
 {
-    int rank = coh_rank(world), size = coh_size(world), now = step & 1;
-    if (rank > 0) {
-        int their_rows = first_row(rank, size) - first_row(rank - 1, size);
-        check(coh_put_signal(world, mine->cell[now][their_rows + 1], mine->cell[now][1],
-                             sizeof mine->cell[now][1], &mine->from_below, (uint64_t)step + 1,
-                             COH_SIGNAL_SET, rank - 1));
+    double(*cell)[WIDTH] = mine->cell[step & 1];
+    for (int side = 0; side < 2; side++) {
+        int to = mine->neighbor[side], size = coh_size(world);
+        int halo = side ? 0 : first_row(to + 1, size) - first_row(to, size) + 1;
+        if (to != COH_NO_NEIGHBOR)
+            check(coh_put_signal(world, cell[halo], cell[side ? rows : 1], sizeof *cell,
+                                 &mine->came[!side], (uint64_t)step + 1, COH_SIGNAL_SET, to));
     }
-    if (rank + 1 < size)
-        check(coh_put_signal(world, mine->cell[now][0], mine->cell[now][rows],
-                             sizeof mine->cell[now][rows], &mine->from_above, (uint64_t)step + 1,
-                             COH_SIGNAL_SET, rank + 1));
 }
 
 static void await_halos(coh_world *world, plate *mine, int step)
 {
-    int rank = coh_rank(world);
     uint64_t wanted = (uint64_t)step + 1;
-    if (rank > 0)
-        check(coh_wait_until(world, COH_U64, &mine->from_above, COH_GE, &wanted, rank - 1));
-    if (rank + 1 < coh_size(world))
-        check(coh_wait_until(world, COH_U64, &mine->from_below, COH_GE, &wanted, rank + 1));
+    for (int side = 0; side < 2; side++)
+        if (mine->neighbor[side] != COH_NO_NEIGHBOR)
+            check(coh_wait_until(world, COH_U64, &mine->came[side], COH_GE, &wanted,
+                                 mine->neighbor[side]));
 }
 
 static void run(coh_world *world, plate *mine, int first, int rows)
@@ -120,19 +116,22 @@ static const double (*alone(void))[WIDTH]
 int main(void)
 {
     coh_world *world;
+    coh_grid bands;
     plate *mine;
     check(coh_init(NULL, &world));
-    check(coh_calloc(world, 1, sizeof *mine, (void **)&mine));
+    check(COH_CALLOC(world, 1, &mine));
     int rank = coh_rank(world), size = coh_size(world);
     int first = first_row(rank, size), rows = first_row(rank + 1, size) - first;
     if (rows < 1) {
         fprintf(stderr, "heat: at most %d ranks, not %d\n", HEIGHT, size);
         return 1;
     }
-    for (int row = 1; row <= rows; row++) {
+    check(coh_grid_make(size, 1, NULL, NULL, &bands));
+    for (int side = 0; side < 2; side++)
+        mine->neighbor[side] = coh_grid_neighbor(&bands, rank, 0, side ? 1 : -1);
+    for (int row = 1; row <= rows; row++)
         for (int x = 0; x < WIDTH; x++)
             mine->cell[0][row][x] = initial(first + row - 1, x);
-    }
     run(world, mine, first, rows);
 
     const double(*expected)[WIDTH] = alone();

@@ -37,7 +37,7 @@ static int sum_before(const int *counts, int rank)
 static coh_status offset_of_mine(coh_world *world, int mine, int *offset)
 {
     int *counts;
-    coh_status status = coh_malloc(world, sizeof(int) * RANKS, (void **)&counts);
+    coh_status status = COH_MALLOC(world, RANKS, &counts);
     if (status != COH_OK)
         return status;
     status = tell_all(world, counts, mine);
@@ -102,7 +102,7 @@ static int driven(void)
     if (coh_init_threads(RANKS, &options, worlds) != COH_OK)
         return complain("coh_init_threads");
     for (int r = 0; r < RANKS; r++)
-        if (coh_malloc(worlds[r], sizeof(int) * RANKS, (void **)&counts[r]) != COH_OK)
+        if (COH_MALLOC(worlds[r], RANKS, &counts[r]) != COH_OK)
             return complain("coh_malloc");
     for (int r = 0; r < RANKS; r++)
         if (tell_all(worlds[r], counts[r], items[r]) != COH_OK)

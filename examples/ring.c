@@ -12,7 +12,7 @@ int main(void)
 {
     coh_world *world;
     int *box; /* one on every rank, reachable by every rank */
-    if (coh_init(NULL, &world) != COH_OK || coh_malloc(world, sizeof *box, (void **)&box) != COH_OK)
+    if (coh_init(NULL, &world) != COH_OK || COH_MALLOC(world, 1, &box) != COH_OK)
         return complain();
     int rank = coh_rank(world), size = coh_size(world);
     int left = (rank + size - 1) % size, right = (rank + 1) % size;
@@ -23,6 +23,5 @@ int main(void)
     printf("rank %d of %d was sent %d\n", rank, size, *box);
     int wrong = *box != left;
 
-    coh_free(world, box);
-    return coh_finalize(world) != COH_OK || wrong;
+    return coh_free(world, box) != COH_OK || coh_finalize(world) != COH_OK || wrong;
 }

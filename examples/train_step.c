@@ -1,6 +1,6 @@
 /*
  * train_step.c - data-parallel training: each rank has a part of the examples, all have the same
- * model, and the gradients are averaged with coh_all_reduce in every step.
+ * model, and in every step one all_reduce scales the gradients and adds them to the mean.
  *
  * The model is a small network (two inputs, one hidden layer, one output) that learns a smooth
  * function. At the end three things are checked: the loss has fallen, the weights have the same
@@ -70,21 +70,18 @@ static float learn(const network *model, int index, float *gradient)
     return error * error / 2;
 }
 
-/* The mean over examples `first`, `first + stride`, ...; behind the gradient comes the loss. */
-static void mean_gradient(const network *model, int first, int stride, float *gradient)
+/* The sum over examples `first`, `first + stride`, ...; behind the gradient comes the loss. */
+static void sum_gradient(const network *model, int first, int stride, float *gradient)
 {
-    int count = 0;
     memset(gradient, 0, sizeof(float) * (WEIGHTS + 1));
-    for (int i = first; i < EXAMPLES; i += stride, count++)
+    for (int i = first; i < EXAMPLES; i += stride)
         gradient[WEIGHTS] += learn(model, i, gradient);
-    for (int i = 0; i <= WEIGHTS; i++)
-        gradient[i] /= (float)count;
 }
 
-static void step(network *model, const float *gradient)
+static void step(network *model, const float *gradient, float rate)
 {
     for (int i = 0; i < WEIGHTS; i++)
-        model->weight[i] -= RATE * gradient[i];
+        model->weight[i] -= rate * gradient[i];
 }
 
 /* ---- all ranks ---- */
@@ -93,10 +90,12 @@ static void step(network *model, const float *gradient)
 static void train(coh_world *world, network *model, float *gradient, float loss[2])
 {
     coh_team *team = coh_team_world(world);
+    coh_reduction mean = COH_REDUCTION_INIT; /* the sum of f32 */
+    mean.scale = 1.0 / EXAMPLES;
     for (int i = 0; i < STEPS; i++) {
-        mean_gradient(model, coh_rank(world), coh_size(world), gradient);
-        check(coh_all_reduce(team, COH_F32, COH_MEAN, gradient, gradient, WEIGHTS + 1));
-        step(model, gradient);
+        sum_gradient(model, coh_rank(world), coh_size(world), gradient);
+        check(coh_all_reduce_with(team, &mean, gradient, gradient, WEIGHTS + 1));
+        step(model, gradient, RATE);
         loss[i > 0] = gradient[WEIGHTS];
     }
 }
@@ -105,8 +104,8 @@ static void train_alone(network *model)
 {
     float gradient[WEIGHTS + 1];
     for (int i = 0; i < STEPS; i++) {
-        mean_gradient(model, 0, 1, gradient);
-        step(model, gradient);
+        sum_gradient(model, 0, 1, gradient);
+        step(model, gradient, RATE / EXAMPLES);
     }
 }
 
@@ -132,14 +131,13 @@ int main(void)
     float *gradient, loss[2];
     network mine, alone;
     check(coh_init(NULL, &world));
-    check(coh_malloc(world, sizeof *gradient * (WEIGHTS + 1), (void **)&gradient));
+    check(COH_MALLOC(world, WEIGHTS + 1, &gradient));
     first_weights(&mine);
     alone = mine;
     train(world, &mine, gradient, loss);
     train_alone(&alone);
 
-    /* Sums in another order round otherwise, and 300 steps carry it on; 240 examples divide by 1
-     * to 6 ranks, so the mean of the means is the mean. */
+    /* Sums in another order round otherwise, and 300 steps carry it on. */
     float apart = furthest(&mine, &alone);
     int wrong = differs_from_first(world, &mine) || !(loss[1] < loss[0] / 4) || !(apart < 1e-3f);
     if (coh_rank(world) == 0)

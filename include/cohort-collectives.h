@@ -1,6 +1,6 @@
 /*
  * cohort-collectives.h - reductions and exchanges in which all members of a team take part: group
- * 16 of cohort.h, which includes it. The conventions at the head of cohort.h hold.
+ * 17 of cohort.h, which includes it. The conventions at the head of cohort.h hold.
  */
 #ifndef COHORT_COLLECTIVES_H
 #define COHORT_COLLECTIVES_H
@@ -55,7 +55,8 @@ COH_API const char *coh_reduce_op_name(coh_reduce_op op);
 COH_API coh_status coh_all_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                   const void *source, void *target, size_t count);
 
-/* The same on member `root` alone; others' target is not touched, and may be NULL. */
+/* target[i] = source[i] of all members, reduced, on member `root` alone; others' target is not
+ * touched, and may be NULL. In place: the root's target == source. */
 COH_API coh_status coh_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                               void *target, size_t count, int root);
 
@@ -66,7 +67,7 @@ COH_API coh_status coh_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op,
 COH_API coh_status coh_reduce_scatter(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                       const void *source, void *target, size_t count);
 
-/* The same with counts[i] elements for member i, the same counts on all members. */
+/* coh_reduce_scatter with counts[i] elements for member i, the same counts on all members. */
 COH_API coh_status coh_reduce_scatter_v(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                         const void *source, void *target, const size_t *counts);
 
@@ -77,13 +78,17 @@ COH_API coh_status coh_reduce_scatter_v(coh_team *team, coh_dtype dtype, coh_red
 COH_API coh_status coh_all_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
                                   size_t count);
 
-/* The same with counts[i] elements of member i, one block behind the other. */
+/* coh_all_gather with counts[i] elements of member i, one block behind the other. */
 COH_API coh_status coh_all_gather_v(coh_team *team, coh_dtype dtype, const void *source,
                                     void *target, const size_t *counts);
 
-/* The same on member `root` alone; others' target is not touched, and may be NULL. */
+/* coh_all_gather on member `root` alone; others' target is not touched, and may be NULL. */
 COH_API coh_status coh_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
                               size_t count, int root);
+
+/* The same with counts[i] elements of member i, the same counts on all members. */
+COH_API coh_status coh_gather_v(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                const size_t *counts, int root);
 
 /*
  * Block i of the root's source, count elements, goes to member i. Others' source is not read, and
@@ -91,6 +96,11 @@ COH_API coh_status coh_gather(coh_team *team, coh_dtype dtype, const void *sourc
  */
 COH_API coh_status coh_scatter(coh_team *team, coh_dtype dtype, const void *source, void *target,
                                size_t count, int root);
+
+/* The same with counts[i] elements for member i, one block behind the other, the same counts on all
+ * members. */
+COH_API coh_status coh_scatter_v(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                                 const size_t *counts, int root);
 
 /*
  * The root's `count` elements go to all members' targets, its own among them. Others' source is not
@@ -135,15 +145,82 @@ COH_API coh_status coh_all_to_all_strided(coh_team *team, coh_dtype dtype, const
 COH_API coh_status coh_scan(coh_team *team, coh_dtype dtype, coh_reduce_op op, const void *source,
                             void *target, size_t count);
 
-/* The same of the members before this one. Member 0 gets what changes nothing: zeros for the sum,
+/* coh_scan over the members before this one. Member 0 gets the neutral element: zeros for the sum,
  * ones for the product, the largest value (or infinity) for min, and so on. */
 COH_API coh_status coh_scan_exclusive(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                       const void *source, void *target, size_t count);
 
+/* ---- reductions that an operation's name does not describe ---- */
+
 /*
- * The same, started: they return at once and go on by themselves, without further calls. Until the
+ * into[i] = into[i] combined with from[i], for i < count; `into` has what comes first. Both are
+ * aligned for any type and do not overlap. Called by each member in its own process, by the thread
+ * that makes the call or by the one that carries out started calls, with a part of the elements at
+ * a time; it must not call Cohort.
+ */
+typedef void coh_reduce_function(void *into, const void *from, size_t count, void *user);
+
+#define COH_OWN_ELEMENT_MAX 512
+
+/* How to reduce; start from COH_REDUCTION_INIT, which is the sum of f32. */
+typedef struct coh_reduction {
+    size_t size; /* sizeof(coh_reduction), so that the struct can grow */
+    coh_dtype dtype;
+    coh_reduce_op op;
+    double scale;                  /* see below; 1: as it is */
+    coh_reduce_function *function; /* not NULL: reduces, in place of dtype and op */
+    size_t element;                /* bytes of the function's elements, 1 to COH_OWN_ELEMENT_MAX */
+    void *user;                    /* handed to the function */
+} coh_reduction;
+
+#define COH_REDUCTION_INIT                                          \
+    {                                                               \
+        sizeof(coh_reduction), COH_F32, COH_SUM, 1.0, NULL, 0, NULL \
+    }
+
+/*
+ * As the calls without `with` in their name, in two more ways.
+ *
+ * Scaled: each member's source is multiplied by its own scale before it is reduced, in f64 for f64
+ * and in f32 for all others (the scale is rounded to that), and rounded to the type. Floats only.
+ * The members' scales may differ. The source stays as it is, unless the target is the same.
+ *
+ * By a function: any elements of up to 512 bytes that can be copied. It must be associative, and
+ * need not be commutative: elements are combined in the order of the members, whatever the
+ * algorithm. Members must agree in the element's size and the count; that they pass the same
+ * function is their affair. COH_UNSUPPORTED when an algorithm that combines in another order is
+ * asked for by name.
+ */
+COH_API coh_status coh_all_reduce_with(coh_team *team, const coh_reduction *how, const void *source,
+                                       void *target, size_t count);
+COH_API coh_status coh_reduce_with(coh_team *team, const coh_reduction *how, const void *source,
+                                   void *target, size_t count, int root);
+COH_API coh_status coh_reduce_scatter_with(coh_team *team, const coh_reduction *how,
+                                           const void *source, void *target, size_t count);
+COH_API coh_status coh_scan_with(coh_team *team, const coh_reduction *how, const void *source,
+                                 void *target, size_t count);
+
+/* One all_reduce among many. */
+typedef struct coh_group_part {
+    const void *source;
+    void *target; /* may be the source */
+    size_t count;
+    coh_dtype dtype;
+    coh_reduce_op op;
+} coh_group_part;
+
+/*
+ * coh_all_reduce of each of `count` parts, in one call: arrays of up to 64 KiB of the same type and
+ * operation are reduced together, a MiB at a time, in one meeting of the members. Members pass lists
+ * that are equal but for the addresses. No target overlaps another part's memory. Arguments are
+ * checked before anything is written; when the call fails later, all targets are undefined.
+ */
+COH_API coh_status coh_all_reduce_group(coh_team *team, const coh_group_part *parts, size_t count);
+
+/*
+ * Each starts the call of its name and returns; that proceeds without further calls. Until the
  * request is done (coh_request_wait, coh_request_test) source and target belong to it; arrays of
- * counts and offsets are copied. Collectives of one team are carried out in the order in which they
+ * counts, offsets and parts, and the coh_reduction, are copied. Collectives of one team are carried out in the order in which they
  * were called, started or not. How the call ended, a refusal of its arguments too, is told by the
  * request.
  */
@@ -166,8 +243,14 @@ COH_API coh_status coh_all_gather_v_start(coh_team *team, coh_dtype dtype, const
                                           coh_request **request);
 COH_API coh_status coh_gather_start(coh_team *team, coh_dtype dtype, const void *source,
                                     void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_gather_v_start(coh_team *team, coh_dtype dtype, const void *source,
+                                      void *target, const size_t *counts, int root,
+                                      coh_request **request);
 COH_API coh_status coh_scatter_start(coh_team *team, coh_dtype dtype, const void *source,
                                      void *target, size_t count, int root, coh_request **request);
+COH_API coh_status coh_scatter_v_start(coh_team *team, coh_dtype dtype, const void *source,
+                                       void *target, const size_t *counts, int root,
+                                       coh_request **request);
 COH_API coh_status coh_broadcast_start(coh_team *team, coh_dtype dtype, const void *source,
                                        void *target, size_t count, int root, coh_request **request);
 COH_API coh_status coh_all_to_all_start(coh_team *team, coh_dtype dtype, const void *source,
@@ -185,6 +268,19 @@ COH_API coh_status coh_scan_start(coh_team *team, coh_dtype dtype, coh_reduce_op
 COH_API coh_status coh_scan_exclusive_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                             const void *source, void *target, size_t count,
                                             coh_request **request);
+COH_API coh_status coh_all_reduce_with_start(coh_team *team, const coh_reduction *how,
+                                             const void *source, void *target, size_t count,
+                                             coh_request **request);
+COH_API coh_status coh_reduce_with_start(coh_team *team, const coh_reduction *how,
+                                         const void *source, void *target, size_t count, int root,
+                                         coh_request **request);
+COH_API coh_status coh_reduce_scatter_with_start(coh_team *team, const coh_reduction *how,
+                                                 const void *source, void *target, size_t count,
+                                                 coh_request **request);
+COH_API coh_status coh_scan_with_start(coh_team *team, const coh_reduction *how, const void *source,
+                                       void *target, size_t count, coh_request **request);
+COH_API coh_status coh_all_reduce_group_start(coh_team *team, const coh_group_part *parts,
+                                              size_t count, coh_request **request);
 COH_API coh_status coh_barrier_start(coh_team *team, coh_request **request);
 
 /*

@@ -5,7 +5,7 @@
  * Read top to bottom; each group stands on the ones before it:
  *
  *   1. Graphs       named values: inputs, parameters, constants, states, operations, outputs
- *   2. Text         the same as lines of a file
+ *   2. Text         graphs as lines of a file
  *   3. Operations   the registry, which users extend
  *   4. Programs     a graph checked, laid out in an arena, and run many times
  *   5. Shards       linear layers and transformer blocks split over a team
@@ -38,10 +38,10 @@ typedef struct coh_shape {
 typedef struct coh_graph coh_graph;
 
 COH_API coh_status coh_graph_create(coh_graph **graph);
-COH_API void coh_graph_destroy(coh_graph *graph); /* NULL does nothing */
+COH_EXPORT void coh_graph_destroy(coh_graph *graph); /* NULL does nothing */
 
 /* A value that each run is given. Refused: a bad name or one that is taken, a shape with a length
- * of 0 or whose bytes overflow, an unknown type. The same holds for all that follow. */
+ * of 0 or whose bytes overflow, an unknown type. All calls that add a value check these. */
 COH_API coh_status coh_graph_input(coh_graph *graph, const char *name, coh_dtype dtype,
                                    const coh_shape *shape);
 
@@ -87,7 +87,7 @@ COH_API coh_status coh_graph_parse(const char *text, size_t bytes, coh_graph **g
 /* Cut to `room` bytes with a final NUL; *needed (may be NULL) is the room that it takes. */
 COH_API coh_status coh_graph_print(const coh_graph *graph, char *text, size_t room, size_t *needed);
 
-/* The same to and from a file. Errors name the path. */
+/* Writes a graph to a file, and reads one. Errors name the path. */
 COH_API coh_status coh_graph_save(const coh_graph *graph, const char *path);
 COH_API coh_status coh_graph_load(const char *path, coh_graph **graph);
 
@@ -220,7 +220,7 @@ typedef struct coh_op {
 typedef struct coh_registry coh_registry;
 
 COH_API coh_status coh_registry_create(coh_registry **registry);
-COH_API void coh_registry_destroy(coh_registry *registry); /* NULL does nothing */
+COH_EXPORT void coh_registry_destroy(coh_registry *registry); /* NULL does nothing */
 
 /* Adds an operation; texts and rules are copied. A name that is taken is refused. */
 COH_API coh_status coh_registry_add(coh_registry *registry, const coh_op *op);
@@ -271,7 +271,7 @@ typedef struct coh_program_options {
 /*
  * Checks the whole graph and lays it out. What is wrong is told with the node that it is wrong
  * with: an unknown operation, a name that nobody has, a cycle, a wrong number of inputs, a type or
- * shape that does not go, an attribute that is missing or unknown, no kernel for the device.
+ * shape that does not fit, an attribute that is missing or unknown, no kernel for the device.
  * Operations that no output needs are left out, unless they change a state. `options` may be NULL.
  */
 COH_API coh_status coh_graph_compile(const coh_graph *graph, coh_device *device,
@@ -335,7 +335,7 @@ typedef struct coh_shard {
 } coh_shard;
 
 /* Part `index` of `total` in equal parts. COH_LENGTH_MISMATCH, naming `what` and both numbers,
- * where it does not go without a remainder. */
+ * where there would be a remainder. */
 COH_API coh_status coh_shard_range(const coh_shard *shard, const char *what, uint64_t total,
                                    uint64_t *first, uint64_t *count);
 
@@ -406,7 +406,7 @@ typedef struct coh_relay coh_relay;
 COH_API coh_status coh_relay_create(coh_team *team, uint64_t bytes, coh_relay **relay);
 
 /* No run may be under way. NULL does nothing. */
-COH_API void coh_relay_destroy(coh_relay *relay);
+COH_EXPORT void coh_relay_destroy(coh_relay *relay);
 
 /*
  * One stage's work on micro-batch `index`: `in` is what the stage before passed on (NULL for the
@@ -417,8 +417,8 @@ typedef coh_status coh_relay_stage(void *arg, int index, const void *in, void *o
 
 /*
  * Runs `count` micro-batches of `bytes` through all stages, this rank's by `stage`. Collective over
- * the team. A failure is told with the sentence of its stage; at the stages behind with the same
- * status, and the stage, its rank and the micro-batch. Those before it are not told. The relay can
+ * the team. The stage that fails returns its own error; the stages behind it return the same
+ * status with the stage, its rank and the micro-batch. Those before it are not told. The relay can
  * be run again after that, by all members. A call that is refused is not a run: with bad arguments,
  * or COH_BUSY while a message of a failed run is under way, as it may be in a driven world.
  */

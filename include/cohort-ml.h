@@ -143,7 +143,8 @@ COH_API coh_status coh_buffer_write(coh_buffer *buffer, uint64_t offset, const v
 COH_API coh_status coh_buffer_read(const coh_buffer *buffer, uint64_t offset, void *target,
                                    uint64_t bytes);
 
-/* The same between two buffers, of two devices perhaps. Ranges of one buffer may overlap. */
+/* Copies `bytes` between two buffers, perhaps of two devices; done on return, bounds as above.
+ * Ranges of one buffer may overlap. */
 COH_API coh_status coh_buffer_copy(coh_buffer *target, uint64_t target_offset,
                                    const coh_buffer *source, uint64_t source_offset,
                                    uint64_t bytes);
@@ -212,8 +213,8 @@ COH_API const char *coh_handle_name(coh_device *device, size_t index);
  * so inside coh_stream_submit.
  *
  * An operation that fails ends the run: those behind it are left out, events that they would have
- * recorded fail, and the next coh_stream_wait returns the status with a sentence that names the
- * stream, the operation and its number, and what was wrong. After that the stream can be used
+ * recorded fail, and the next coh_stream_wait returns the status with an error message that names
+ * the stream, the operation and its number, and what was wrong. After that the stream can be used
  * again.
  *
  * One thread at a time may enqueue to and submit a stream; waiting is free for all. What an
@@ -369,7 +370,7 @@ COH_API coh_status coh_stream_record(coh_stream *stream, coh_event *event);
  */
 COH_API coh_status coh_stream_await(coh_stream *stream, coh_event *event);
 
-/* The same for the calling thread. */
+/* The calling thread waits for the event's last recording, and gets its failure if there is one. */
 COH_API coh_status coh_event_wait(coh_event *event);
 
 /* Whether it has happened, or failed. Never waits. An event that was never recorded has not. */
@@ -409,7 +410,7 @@ typedef struct coh_plan_value {
 
 /* A plan belongs to one thread until it is solved; then all may read it. */
 COH_API coh_status coh_plan_create(coh_plan **plan);
-COH_API void coh_plan_destroy(coh_plan *plan);
+COH_EXPORT void coh_plan_destroy(coh_plan *plan);
 
 /* Adds a value; *node counts from 0. Nodes that it names must have been added before. */
 COH_API coh_status coh_plan_add(coh_plan *plan, const coh_plan_value *value, int *node);
@@ -493,7 +494,7 @@ typedef struct coh_file coh_file;
 COH_API coh_status coh_file_open(const char *path, coh_file **file);
 
 /* No copy from it may be under way. NULL does nothing. */
-COH_API void coh_file_close(coh_file *file);
+COH_EXPORT void coh_file_close(coh_file *file);
 
 /* Its bytes, and the path that it was opened by; 0 and NULL for NULL. */
 COH_API uint64_t coh_file_bytes(const coh_file *file);
@@ -539,7 +540,8 @@ COH_API coh_status coh_copier_destroy(coh_copier *copier);
 COH_API coh_status coh_copier_issue(coh_copier *copier, void *target, const void *source,
                                     size_t bytes, coh_token *token);
 
-/* The same from a file. Its range is checked here, as by coh_file_read. */
+/* Starts a copy from a file; else as coh_copier_issue. The range is checked here, as by
+ * coh_file_read. */
 COH_API coh_status coh_copier_issue_file(coh_copier *copier, void *target, coh_file *file,
                                          uint64_t offset, size_t bytes, coh_token *token);
 

@@ -8,18 +8,19 @@
  *   3. World                  joining a job, rank and size, leaving it
  *   4. Symmetric heap         memory that every rank allocates alike
  *   5. Put and get            by symmetric pointer and rank
- *   6. Views                  the same by (rank, offset, length), and typed
+ *   6. Views                  put and get by (rank, offset, length), and of typed arrays
  *   7. Ordering and barriers  fence, quiet, sync, barrier
  *   8. Peers                  what another rank is doing, and whether it lives
  *   9. Atomics                read-modify-writes on a word of any rank's heap
- *  10. Signals                a put that tells of its arrival
- *  11. Waits and tests        until words of one's own memory have a value
- *  12. Contexts               independent streams of one-sided operations
- *  13. Teams                  ordered subsets of the ranks
- *  14. Messages               tagged send and receive within a team
- *  15. Locks                  one holder at a time, in order of asking
- *  16. Collectives            reductions and exchanges in which all members of a team take part
- *  17. Registered memory      memory that the program had before, made symmetric
+ *  10. Strided copies         put and get of blocks at regular distances
+ *  11. Signals                a put that tells of its arrival
+ *  12. Waits and tests        until words of one's own memory have a value
+ *  13. Contexts               independent streams of one-sided operations
+ *  14. Teams                  ordered subsets of the ranks
+ *  15. Messages               tagged send and receive within a team
+ *  16. Locks                  one holder at a time, in order of asking
+ *  17. Collectives            reductions and exchanges in which all members of a team take part
+ *  18. Registered memory      memory that the program had before, made symmetric
  *
  * Conventions, true for every call unless it says otherwise:
  *   - It is thread-safe, and may be made by any thread of the rank. Cancellation (pthread_cancel)
@@ -43,20 +44,41 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define COH_API __attribute__((visibility("default")))
+/*
+ * What a call is declared with whose result must be looked at: a compiler that knows how warns where
+ * it is not. (void)coh_free(world, pointer) is taken for meant. A program that does not want that
+ * defines COH_NODISCARD, as nothing, before it includes this header.
+ */
+#ifndef COH_NODISCARD
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#define COH_NODISCARD [[nodiscard]]
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L
+#define COH_NODISCARD [[nodiscard]]
+#elif defined(__clang__)
+#define COH_NODISCARD __attribute__((warn_unused_result))
+#elif defined(__GNUC__) && __GNUC__ >= 10 && !defined(__cplusplus)
+#define COH_NODISCARD __extension__ [[nodiscard]] /* gcc's own attribute cannot be cast away */
 #else
-#define COH_API
+#define COH_NODISCARD
 #endif
+#endif
+
+#if defined(__GNUC__)
+#define COH_EXPORT __attribute__((visibility("default")))
+#else
+#define COH_EXPORT
+#endif
+
+#define COH_API COH_NODISCARD COH_EXPORT
 
 #define COH_VERSION_MAJOR 0
 #define COH_VERSION_MINOR 1
 #define COH_VERSION_PATCH 0
 
 /* The version of the library that is running, as numbers; any output may be NULL. */
-COH_API void coh_version(int *major, int *minor, int *patch);
+COH_EXPORT void coh_version(int *major, int *minor, int *patch);
 
-/* The same as text, "0.1.0". */
+/* The version of the library that is running, as text: "0.1.0". */
 COH_API const char *coh_version_string(void);
 
 /* ---- 1. Status and errors -------------------------------------------------------------- */
@@ -83,7 +105,8 @@ COH_API const char *coh_version_string(void);
     X(COH_WRONG_THREAD, 17, "the calling thread is another rank's")                    \
     X(COH_BUSY, 18, "another thread of this rank is in a collective of the same team") \
     X(COH_LIMIT, 19, "a limit of the process or the system was reached")               \
-    X(COH_SYSTEM, 20, "the operating system refused a request")
+    X(COH_SYSTEM, 20, "the operating system refused a request")                        \
+    X(COH_RACE, 21, "two accesses to the same memory are in no order")
 
 typedef enum coh_status {
 #define COH_STATUS_ENUM(constant, value, text) constant = value,
@@ -98,17 +121,37 @@ COH_API const char *coh_status_name(coh_status status);
 COH_API const char *coh_status_text(coh_status status);
 
 /*
- * The sentence of the last call that failed on the calling thread: which rank called what with
+ * The error message of the last call that failed on the calling thread: which rank called what with
  * which arguments, what was found, what to do. Empty when none failed. It belongs to the thread
  * and is overwritten by its next failure.
  */
 COH_API const char *coh_last_error(void);
 
+/* What a number of coh_error is where there is nothing to say. */
+#define COH_NO_FACT UINT64_MAX
+
+/* The facts of a failure, for programs that act on it. */
+typedef struct coh_error {
+    size_t size;        /* set by the caller: sizeof(coh_error) */
+    coh_status status;  /* COH_OK: no call has failed on this thread */
+    int rank;           /* that made the call; -1: it had none yet, or the call has no world */
+    int peer;           /* the rank that it is about: lost, stalled, differing, without such memory;
+                         * -1: none */
+    char operation[40]; /* the call, "coh_put"; empty: a function that Cohort called back */
+    uint64_t offset;    /* in the peer's heap; in what a part was asked of */
+    uint64_t length;    /* asked for: bytes; of arrays and collectives, elements */
+    uint64_t limit;     /* where the memory ends; the room, the expected length, the largest free
+                         * block; of COH_UNKNOWN_RANK how many ranks there are */
+} coh_error;
+
+/* Fills `facts` for the failure that coh_last_error() tells of. */
+COH_API coh_status coh_last_error_facts(coh_error *facts);
+
 /*
- * For what is built upon Cohort, and for functions that Cohort calls back: sets the calling
- * thread's sentence, as printf would (cut to 1023 bytes), and returns `status`.
+ * For libraries built on Cohort, and for functions that Cohort calls back: sets the calling
+ * thread's error message, as printf would (cut to 1023 bytes), and returns `status`.
  */
-COH_API coh_status coh_fail(coh_status status, const char *format, ...)
+COH_EXPORT coh_status coh_fail(coh_status status, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif
@@ -132,7 +175,7 @@ typedef void coh_log_hook(void *arg, coh_log_level level, const char *message);
  * messages go to standard error when COHORT_LOG names a level, and nowhere otherwise: the
  * library never prints on its own.
  */
-COH_API void coh_log_to(coh_log_hook *hook, void *arg, coh_log_level level);
+COH_EXPORT void coh_log_to(coh_log_hook *hook, void *arg, coh_log_level level);
 
 /* ---- 3. World -------------------------------------------------------------------------- */
 
@@ -146,11 +189,12 @@ typedef struct coh_options {
     int fall_back;      /* not 0: where the job cannot be joined, be a world of one */
     int driven;         /* coh_init_threads only; see there */
     uint64_t heap;      /* most bytes the heap of each rank can grow to; 0: COHORT_HEAP */
+    int check_bounds;   /* not 0: this rank's puts and gets are held to allocations, see coh_put */
 } coh_options;
 
-#define COH_OPTIONS_INIT                   \
-    {                                      \
-        sizeof(coh_options), NULL, 0, 0, 0 \
+#define COH_OPTIONS_INIT                      \
+    {                                         \
+        sizeof(coh_options), NULL, 0, 0, 0, 0 \
     }
 
 /*
@@ -200,7 +244,8 @@ COH_API coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int siz
 COH_API int coh_rank(const coh_world *world);
 COH_API int coh_size(const coh_world *world);
 
-/* The same among the ranks that share this host; coh_local_rank is this rank's index there. */
+/* This rank's index among the ranks that share this host, and how many those are; -1 when `world`
+ * is not an open world. */
 COH_API int coh_local_rank(const coh_world *world);
 COH_API int coh_local_size(const coh_world *world);
 
@@ -220,7 +265,8 @@ COH_API coh_status coh_engine_available(const char *engine);
  * Leaves the job: completes what this rank issued, waits for the others, frees everything.
  * Collective. All resources are freed, also when it returns COH_PEER_LOST or COH_STALLED, which say
  * only that the others could not be waited for, or COH_MISMATCH, which says the same or that the
- * members of a team ended with different calls on it. COH_BUSY, COH_WRONG_THREAD and COH_FORKED
+ * members of a team ended with different calls on it, or COH_RACE, which says that COHORT_CHECK=order
+ * found a race on some rank. COH_BUSY, COH_WRONG_THREAD and COH_FORKED
  * refuse the call and free nothing. Doing it again, or to NULL, is COH_OK and does nothing. No other
  * thread may be inside a call on the world.
  *
@@ -245,10 +291,27 @@ COH_API coh_status coh_global_exit(coh_world *world, int code);
  */
 COH_API coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer);
 
-/* The same for count * size bytes (checked for overflow), set to zero. */
+/* Allocates count * size bytes, checked for overflow, and sets them to zero; else as coh_malloc. */
 COH_API coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer);
 
-/* The same with an alignment: a power of two, at most 16 MiB. */
+/*
+ * COH_MALLOC(world, count, &pointer) allocates `count` objects of the type that `pointer` points to,
+ * as coh_malloc does; COH_CALLOC sets them to zero. For a pointer of any type, without a cast:
+ *
+ *     double *cells;
+ *     coh_status status = COH_CALLOC(world, 1000, &cells);
+ */
+#define COH_MALLOC(world, count, place) \
+    coh_malloc_typed((world), (count), sizeof **(place), (place))
+#define COH_CALLOC(world, count, place) \
+    coh_calloc_typed((world), (count), sizeof **(place), (place))
+
+/* What these two call: count * size bytes, checked for overflow; the pointer is stored at `place`,
+ * a pointer to an object pointer of any type. */
+COH_API coh_status coh_malloc_typed(coh_world *world, size_t count, size_t size, void *place);
+COH_API coh_status coh_calloc_typed(coh_world *world, size_t count, size_t size, void *place);
+
+/* Allocates at a multiple of `alignment`, a power of two up to 16 MiB; else as coh_malloc. */
 COH_API coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer);
 
 /*
@@ -287,7 +350,9 @@ COH_API coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats);
  * are single stores. To oneself, source and target may overlap, as for memmove.
  *
  * COH_UNKNOWN_RANK, COH_NOT_SYMMETRIC and COH_OUT_OF_BOUNDS are found before anything moves. The
- * bound is the heap's, not the allocation's; with COHORT_CHECK=1 it is the allocation's.
+ * bound is the heap's, not the allocation's; with COHORT_CHECK=1, or check_bounds in coh_options, it
+ * is the allocation's. With COHORT_CHECK=order this call, gets, atomics and collectives are COH_RACE
+ * where they touch the range of a put that nothing orders before them.
  */
 COH_API coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes,
                            int rank);
@@ -297,8 +362,8 @@ COH_API coh_status coh_get(coh_world *world, void *target, const void *source, s
                            int rank);
 
 /*
- * The same, but complete only at coh_quiet or coh_barrier: until then the source of the put must
- * not change, and the target of the get is undefined.
+ * Put and get that are complete only at coh_quiet or coh_barrier: until then the source of the put
+ * must not change, and the target of the get is undefined. Otherwise as coh_put and coh_get.
  */
 COH_API coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes,
                                int rank);
@@ -307,8 +372,8 @@ COH_API coh_status coh_get_nbi(coh_world *world, void *target, const void *sourc
 
 /*
  * The address at which this process can load and store rank `rank`'s copy of `pointer`. Valid until
- * the allocation is freed. COH_UNSUPPORTED where that rank's memory is not mapped here: use put and
- * get.
+ * the allocation is freed. COH_UNSUPPORTED where that rank's memory is not mapped here, and with
+ * COHORT_CHECK=order: use put and get.
  */
 COH_API coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **direct);
 
@@ -384,6 +449,9 @@ typedef struct coh_array {
 COH_API coh_status coh_array_malloc(coh_world *world, coh_dtype dtype, size_t count,
                                     coh_array *array, void **pointer);
 
+/* This rank's copy of an array, or of a part of one; NULL where it has no elements. */
+COH_API coh_status coh_array_pointer(coh_world *world, coh_array array, void **pointer);
+
 /* Frees what coh_array_malloc gave. Collective. */
 COH_API coh_status coh_array_free(coh_world *world, coh_array array);
 
@@ -400,6 +468,25 @@ COH_API coh_status coh_get_array(coh_world *world, coh_dtype dtype, void *target
                                  coh_array source, int rank);
 
 /* ---- 7. Ordering and barriers ---------------------------------------------------------- */
+
+/*
+ * Puts become visible at their targets in any order, at the latest when coh_quiet or coh_barrier
+ * returns on the rank that issued them. A fence between two puts to one rank orders them. To
+ * pass data from rank 0 to rank 1, with `data` and `flag` (a uint64_t, 0 at first) in the heap:
+ *
+ *     rank 0:  coh_put(world, data, source, bytes, 1);
+ *              coh_fence(world);                           the data is seen before the flag
+ *              coh_put(world, flag, &one, sizeof one, 1);
+ *
+ *     rank 1:  coh_wait_until(world, COH_U64, flag, COH_EQ, &one, 0);
+ *              use(data);                                  ordinary loads see what was put
+ *
+ * Without the fence rank 1 could see the flag and old data. A signal does both steps in one call:
+ *
+ *     rank 0:  coh_put_signal(world, data, source, bytes, flag, 1, COH_SIGNAL_SET, 1);
+ *
+ * Before rank 0 overwrites the data, rank 1 must tell it in the same way that it has been used.
+ */
 
 /*
  * Orders, for each target rank: what this rank put there before is seen there before what it puts
@@ -455,15 +542,16 @@ typedef enum coh_atomic_op {
 
 /*
  * Applies `op` to the word of `dtype` at rank `rank`'s copy of the symmetric `target`, as one
- * indivisible step beside all other atomics, and waits for, on that word. Complete at coh_quiet.
+ * indivisible step with respect to all other atomics and waits on that word. Complete at coh_quiet.
  * Types: i32, u32, i64, u64; f32 and f64 for FETCH and SET. Sums wrap. An increment is ADD of 1.
- * The word is aligned to its size, else COH_BAD_ALIGNMENT; a type or operation that does not go is
- * COH_INVALID_ARGUMENT.
+ * The word must be aligned to its size, else COH_BAD_ALIGNMENT. A type or operation that is not
+ * supported is COH_INVALID_ARGUMENT.
  */
 COH_API coh_status coh_atomic(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
                               const void *operand, int rank);
 
-/* The same; *result is the word as it was before. SET is a swap; FETCH takes a NULL operand. */
+/* Applies `op` as coh_atomic does; *result is the word as it was before. SET is a swap; FETCH takes
+ * a NULL operand. */
 COH_API coh_status coh_atomic_fetch(coh_world *world, coh_atomic_op op, coh_dtype dtype,
                                     void *target, const void *operand, void *result, int rank);
 
@@ -472,17 +560,20 @@ COH_API coh_status coh_atomic_compare_swap(coh_world *world, coh_dtype dtype, vo
                                            const void *expected, const void *desired, void *result,
                                            int rank);
 
-/* The same two, with *result undefined until coh_quiet. */
+/* coh_atomic_fetch and coh_atomic_compare_swap that complete at coh_quiet: until then *result is
+ * undefined. */
 COH_API coh_status coh_atomic_fetch_nbi(coh_world *world, coh_atomic_op op, coh_dtype dtype,
                                         void *target, const void *operand, void *result, int rank);
 COH_API coh_status coh_atomic_compare_swap_nbi(coh_world *world, coh_dtype dtype, void *target,
                                                const void *expected, const void *desired,
                                                void *result, int rank);
 
+/* ---- 10. Strided copies ---------------------------------------------------------------- */
+
 /*
- * `count` blocks of `block` bytes, `target_stride` bytes apart on rank `rank` and `source_stride`
- * bytes apart here (put; the other way round for get). Strides count from one block's start to the
- * next's, and are at least `block`, unless count is 1. Otherwise as coh_put and coh_get.
+ * Put and get `count` blocks of `block` bytes. Of a put, the blocks begin `target_stride` bytes
+ * apart on rank `rank` and `source_stride` bytes apart here; of a get it is the other way round.
+ * Strides are at least `block`, unless count is 1. Otherwise as coh_put and coh_get.
  */
 COH_API coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride,
                                    const void *source, size_t source_stride, size_t block,
@@ -491,7 +582,7 @@ COH_API coh_status coh_get_strided(coh_world *world, void *target, size_t target
                                    const void *source, size_t source_stride, size_t block,
                                    size_t count, int rank);
 
-/* ---- 10. Signals ----------------------------------------------------------------------- */
+/* ---- 11. Signals ----------------------------------------------------------------------- */
 
 typedef enum coh_signal_op {
     COH_SIGNAL_SET = 0,
@@ -499,19 +590,27 @@ typedef enum coh_signal_op {
 } coh_signal_op;
 
 /*
- * Puts, then sets or adds to rank `rank`'s copy of the 64-bit symmetric `signal`: who sees the
- * signal sees this put's data (not that of earlier ones). Zero bytes still signal. When several
- * puts add to one signal, a wait for the sum can be satisfied by later ones before an earlier one
- * has arrived only if it counts less than all of them: give each chunk a signal of its own to know
- * which is there.
+ * Puts, then sets or adds to rank `rank`'s copy of the 64-bit symmetric `signal`: a rank that
+ * sees the signal sees the data of this put, though not always that of earlier ones. Zero bytes
+ * still signal. When several puts add to one signal, a partial sum does not say which of them have
+ * arrived; the full sum says that all have. Give each chunk a signal of its own to tell them apart.
  */
 COH_API coh_status coh_put_signal(coh_world *world, void *target, const void *source, size_t bytes,
                                   uint64_t *signal, uint64_t value, coh_signal_op op, int rank);
 
-/* The same; the source must not change before coh_quiet. */
+/* As coh_put_signal, but the source must not change before coh_quiet. */
 COH_API coh_status coh_put_signal_nbi(coh_world *world, void *target, const void *source,
                                       size_t bytes, uint64_t *signal, uint64_t value,
                                       coh_signal_op op, int rank);
+
+/*
+ * coh_put_strided, then the signal: who sees it sees all blocks. No blocks still signal. Nothing is
+ * put when the signal is refused.
+ */
+COH_API coh_status coh_put_strided_signal(coh_world *world, void *target, size_t target_stride,
+                                          const void *source, size_t source_stride, size_t block,
+                                          size_t count, uint64_t *signal, uint64_t value,
+                                          coh_signal_op op, int rank);
 
 /* Sets or adds to a signal without data. */
 COH_API coh_status coh_signal(coh_world *world, uint64_t *signal, uint64_t value, coh_signal_op op,
@@ -520,7 +619,7 @@ COH_API coh_status coh_signal(coh_world *world, uint64_t *signal, uint64_t value
 /* Reads this rank's own copy of a signal. */
 COH_API coh_status coh_signal_fetch(coh_world *world, const uint64_t *signal, uint64_t *value);
 
-/* ---- 11. Waits and tests --------------------------------------------------------------- */
+/* ---- 12. Waits and tests --------------------------------------------------------------- */
 
 /* X(constant, value, sign) */
 #define COH_COMPARE_TABLE(X) \
@@ -540,8 +639,8 @@ typedef enum coh_compare {
 #define COH_ANY_RANK (-1)
 
 /*
- * Words of this rank's own symmetric memory, and what they are waited to be: words[i] compare
- * values[i] (or values[0] for all). Integers of 32 and 64 bits.
+ * Words of this rank's own symmetric memory, and a condition for each: words[i] compare values[i],
+ * or values[0] for all. Integers of 32 and 64 bits.
  */
 typedef struct coh_watch {
     size_t size; /* sizeof(coh_watch); start from COH_WATCH_INIT */
@@ -552,7 +651,7 @@ typedef struct coh_watch {
     coh_compare compare;
     const void *values; /* one value, or [count] when `each` is set */
     int each;
-    int from;            /* the rank that will write; COH_ANY_RANK: whoever */
+    int from;            /* the rank that will write; or COH_ANY_RANK */
     uint64_t timeout_ns; /* COH_TIMED_OUT after this long; 0: COHORT_TIMEOUT alone counts */
 } coh_watch;
 
@@ -562,31 +661,34 @@ typedef struct coh_watch {
     }
 
 /*
- * Waits until the word is so. An acquire: what was put before it, with a fence between, is seen.
- * Satisfied by a store of a mapped peer, a put, an atomic, a signal, or another thread of this
- * rank. When `from` is lost the wait ends with COH_PEER_LOST; with COH_ANY_RANK, when any rank is.
+ * Waits until `*word compare *value` holds. An acquire: what was put before the word, with a fence
+ * between, is visible after the wait. Satisfied by a store of a mapped peer, a put, an atomic, a
+ * signal, or another thread of this rank. When `from` is lost the wait ends with COH_PEER_LOST;
+ * with COH_ANY_RANK, when any rank is.
  */
 COH_API coh_status coh_wait_until(coh_world *world, coh_dtype dtype, const void *word,
                                   coh_compare compare, const void *value, int from);
 
-/* Waits until one of the words is so; *index is one that is. With nothing to watch, *index is
- * `count`. */
+/* Waits until the comparison holds for one of the words; *index is its index. With nothing to
+ * watch, *index is `count`. */
 COH_API coh_status coh_wait_any(coh_world *world, const coh_watch *watch, size_t *index);
 
-/* Waits until all are. */
+/* Waits until the comparison holds for all of the words. */
 COH_API coh_status coh_wait_all(coh_world *world, const coh_watch *watch);
 
-/* Waits until at least one is; indices[0 .. *found - 1] are all that are. */
+/* Waits until the comparison holds for at least one word; indices[0 .. *found - 1] are those for
+ * which it does. */
 COH_API coh_status coh_wait_some(coh_world *world, const coh_watch *watch, size_t *indices,
                                  size_t *found);
 
-/* The same without waiting. *index is `count`, *all and *found are 0, when none is. */
+/* Look once, and never wait. *index is a word for which the comparison holds, or `count`; *all is 1
+ * if it holds for all of them, else 0; indices[0 .. *found - 1] are those for which it does. */
 COH_API coh_status coh_test_any(coh_world *world, const coh_watch *watch, size_t *index);
 COH_API coh_status coh_test_all(coh_world *world, const coh_watch *watch, int *all);
 COH_API coh_status coh_test_some(coh_world *world, const coh_watch *watch, size_t *indices,
                                  size_t *found);
 
-/* ---- 12. Contexts ---------------------------------------------------------------------- */
+/* ---- 13. Contexts ---------------------------------------------------------------------- */
 
 /* A stream of puts, gets and atomics with fence and quiet of its own. */
 typedef struct coh_context coh_context;
@@ -598,7 +700,7 @@ COH_API coh_status coh_context_create(coh_world *world, coh_context **context);
 /* Completes and frees; NULL does nothing. Contexts that are left are freed by coh_finalize. */
 COH_API coh_status coh_context_destroy(coh_context *context);
 
-/* As the calls without `context` in their name, which use the world's own. */
+/* Each does what the call without `context` in its name does on the world's own context. */
 COH_API coh_status coh_context_put(coh_context *context, void *target, const void *source,
                                    size_t bytes, int rank);
 COH_API coh_status coh_context_get(coh_context *context, void *target, const void *source,
@@ -621,7 +723,7 @@ COH_API coh_status coh_context_put_signal(coh_context *context, void *target, co
 COH_API coh_status coh_context_fence(coh_context *context);
 COH_API coh_status coh_context_quiet(coh_context *context);
 
-/* ---- 13. Teams ------------------------------------------------------------------------- */
+/* ---- 14. Teams ------------------------------------------------------------------------- */
 
 /* An ordered subset of the ranks, with indices of its own: 0 to size - 1. */
 typedef struct coh_team coh_team;
@@ -640,7 +742,7 @@ COH_API int coh_team_size(const coh_team *team);
  * a team or index. */
 COH_API int coh_team_translate(const coh_team *from, int index, const coh_team *to);
 
-/* The rank in the world of member `index`; -1 likewise. */
+/* The rank in the world of member `index`; -1 when there is no such member or team. */
 COH_API int coh_team_rank(const coh_team *team, int index);
 
 /*
@@ -673,7 +775,38 @@ COH_API coh_status coh_team_barrier(coh_team *team);
 /* Frees the team. Collective over it. NULL does nothing; a predefined team is refused. */
 COH_API coh_status coh_team_destroy(coh_team *team);
 
-/* ---- 14. Messages ---------------------------------------------------------------------- */
+#define COH_GRID_DIMENSIONS 8
+#define COH_NO_NEIGHBOR     (-1)
+
+/* Members of a team as the cells of a grid; made by coh_grid_make. The last dimension is the one in
+ * which neighbours have consecutive indices. */
+typedef struct coh_grid {
+    int dimensions;
+    int extent[COH_GRID_DIMENSIONS];   /* cells in each dimension */
+    int periodic[COH_GRID_DIMENSIONS]; /* not 0: the last cell is a neighbour of the first */
+} coh_grid;
+
+/*
+ * Lays `size` members out in `dimensions` (1 to 8). extents[i] is how many in dimension i, and 0 to
+ * choose: as near to each other as can be, larger ones first. NULL chooses all. Their product must be
+ * `size`. `periodic` may be NULL: no dimension is. Not collective, as the next three; they have no
+ * state, and equal arguments give equal grids.
+ */
+COH_API coh_status coh_grid_make(int size, int dimensions, const int *extents, const int *periodic,
+                                 coh_grid *grid);
+
+/* The coordinates of member `index`, [dimensions]. COH_UNKNOWN_RANK when there is no such member. */
+COH_API coh_status coh_grid_coordinates(const coh_grid *grid, int index, int *coordinates);
+
+/* The member at the coordinates, which are taken around in periodic dimensions; COH_NO_NEIGHBOR
+ * outside of the grid. */
+COH_API int coh_grid_index(const coh_grid *grid, const int *coordinates);
+
+/* The member `steps` cells from `index` in a dimension, negative: towards 0; COH_NO_NEIGHBOR beyond
+ * the border, and for a member or dimension that does not exist. */
+COH_API int coh_grid_neighbor(const coh_grid *grid, int index, int dimension, int steps);
+
+/* ---- 15. Messages ---------------------------------------------------------------------- */
 
 #define COH_ANY_TAG (-1)
 #define COH_TAG_MAX 0x3fffffff
@@ -697,13 +830,17 @@ COH_API coh_status coh_send(coh_team *team, int to, int tag, const void *data, s
 /*
  * Receives the first message from member `from` (or COH_ANY_RANK) under `tag` (or COH_ANY_TAG) into
  * `room` bytes at `data`. One that is longer is COH_LENGTH_MISMATCH with both lengths, and stays
- * for the next receive. `got` may be NULL.
+ * for the next receive; *got is set then too, so that the program can make room. `got` may be NULL.
  */
 COH_API coh_status coh_receive(coh_team *team, int from, int tag, void *data, size_t room,
                                coh_message *got);
 
 /* Whether a message that coh_receive would take is there. Never waits. */
 COH_API coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message *message);
+
+/* Waits until one is there; *message is what it is, of which the next matching receive is given the
+ * data, whichever thread makes it. Fails as that receive would. */
+COH_API coh_status coh_probe_wait(coh_team *team, int from, int tag, coh_message *message);
 
 /* A send, a receive or a collective under way. */
 typedef struct coh_request coh_request;
@@ -715,10 +852,12 @@ COH_API coh_status coh_send_start(coh_team *team, int to, int tag, const void *d
 COH_API coh_status coh_receive_start(coh_team *team, int from, int tag, void *data, size_t room,
                                      coh_request **request);
 
-/* Waits for the request, frees it and sets *request to NULL. The status is the operation's. */
+/* Waits for the request, frees it and sets *request to NULL. The status is the operation's, and *got
+ * as coh_receive sets it. A NULL request is done: COH_OK. */
 COH_API coh_status coh_request_wait(coh_request **request, coh_message *got);
 
-/* The same if it is done; *done says so. A NULL request is done. */
+/* Never waits. If the request is done, *done is 1 and all is as after coh_request_wait; else *done
+ * is 0. A NULL request is done. */
 COH_API coh_status coh_request_test(coh_request **request, int *done, coh_message *got);
 
 /* Waits for one of `count` requests, NULL ones left out, which is freed; *index says which. With
@@ -726,7 +865,14 @@ COH_API coh_status coh_request_test(coh_request **request, int *done, coh_messag
 COH_API coh_status coh_request_wait_any(coh_request **requests, size_t count, size_t *index,
                                         coh_message *got);
 
-/* ---- 15. Locks ------------------------------------------------------------------------- */
+/*
+ * Waits for all of `count` requests, NULL ones left out, frees them and sets them to NULL; got[i]
+ * (`got` may be NULL) is what came by requests[i]. When some fail, all others are still waited for,
+ * and the status and the error are those of the first of the array that failed.
+ */
+COH_API coh_status coh_request_wait_all(coh_request **requests, size_t count, coh_message *got);
+
+/* ---- 16. Locks ------------------------------------------------------------------------- */
 
 /* A lock is a 64-bit word of symmetric memory, zero at first on all ranks. */
 typedef uint64_t coh_lock;
@@ -739,18 +885,19 @@ typedef uint64_t coh_lock;
  */
 COH_API coh_status coh_lock_set(coh_world *world, coh_lock *lock);
 
-/* Takes it if it is free; *taken says whether. */
+/* Takes the lock if it is free; *taken says whether. Does not wait for the holder. */
 COH_API coh_status coh_lock_test(coh_world *world, coh_lock *lock, int *taken);
 
-/* Gives it to the next, also when what this rank issued before cannot be completed, which is then
- * the error. COH_INVALID_ARGUMENT when this rank does not hold it. */
+/* Completes what this rank issued, and gives the lock to the next rank that asked, even when
+ * something cannot be completed, which is then the error. COH_INVALID_ARGUMENT when this rank does
+ * not hold it. */
 COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
 
-/* ---- 16. Collectives ------------------------------------------------------------------- */
+/* ---- 17. Collectives ------------------------------------------------------------------- */
 
 /* A header of its own, which this one ends with: cohort-collectives.h. */
 
-/* ---- 17. Registered memory ------------------------------------------------------------- */
+/* ---- 18. Registered memory ------------------------------------------------------------- */
 
 /*
  * Makes `bytes` of existing memory at `base`, whole pages of private memory of this process (a

@@ -34,15 +34,15 @@ set(COHORT_ML_SOURCES
   graph/graph.c
   graph/layout.c
   graph/names.c
-  graph/ops.c
-  graph/ops_attention.c
-  graph/ops_collective.c
-  graph/ops_elementwise.c
-  graph/ops_layout.c
-  graph/ops_lookup.c
-  graph/ops_matmul.c
-  graph/ops_norm.c
-  graph/ops_reduce.c
+  graph/ops/ops.c
+  graph/ops/ops_attention.c
+  graph/ops/ops_collective.c
+  graph/ops/ops_elementwise.c
+  graph/ops/ops_layout.c
+  graph/ops/ops_lookup.c
+  graph/ops/ops_matmul.c
+  graph/ops/ops_norm.c
+  graph/ops/ops_reduce.c
   graph/program.c
   graph/registry.c
   graph/text.c

@@ -32,7 +32,7 @@ build() { # name, targets...
 # A plain build: warnings are warnings, and there are none where gcc looks hardest.
 configure plain "$source" -DCMAKE_BUILD_TYPE=Release || fail "plain: $(cat "$here/plain.log")"
 ! grep -q -- -Werror "$here/plain/build.ninja" || fail "a build without a preset has -Werror"
-build plain src/CMakeFiles/cohort-objects.dir/core/strided.c.o
+build plain src/CMakeFiles/cohort-objects.dir/core/onesided/strided.c.o
 ! grep -q warning "$here/plain.log" || fail "plain: $(cat "$here/plain.log")"
 
 # Below a project that has its own names for things: with libcohort-ml, then libcohort alone where pkg-config finds nothing.
@@ -61,7 +61,7 @@ grep -q 'build CMakeFiles/ring.dir/ring.c.o' "$here/below/build.ninja" || fail "
 cmake --install "$here/below" --prefix "$here/prefix" >/dev/null 2>&1 || true
 [ -z "$(find "$here/prefix" -type f 2>/dev/null)" ] || fail "Cohort is installed with its parent"
 
-# What contradicts itself is refused with a sentence.
+# What contradicts itself is refused with a message.
 ! configure refused "$source" -DCOHORT_ML=OFF -DCOHORT_TOOLS=ON || fail "tools without libcohort-ml were taken"
 grep -q 'COHORT_TOOLS=ON needs COHORT_ML=ON' "$here/refused.log" || fail "refused: $(cat "$here/refused.log")"
 

@@ -17,7 +17,18 @@ cp "$build/install_manifest.txt" "$here/installed.txt"
 libdir=$(dirname "$(find "$prefix" -name libcohort.so)")
 [ -x "$prefix/bin/cohort" ] || fail "bin/cohort is not there"
 [ -f "$prefix/include/cohort.h" ] || fail "include/cohort.h is not there"
-! readelf -S "$libdir/libcohort.so" | grep -q debug_info || fail "libcohort.so was not stripped"
+
+# Stripped, and what was taken away lies apart where debuggers look; readelf follows the link if the checksum is right.
+for file in "$libdir/libcohort.so" "$libdir/libcohort-ml.so" "$libdir/libcohort-shmem.so" "$prefix/bin/cohort"; do
+    ! readelf -SW "$file" | grep -q debug_info || fail "$file was not stripped"
+    link=$(readelf --string-dump=.gnu_debuglink "$file" | sed -n 's/.* \([^ ]*\.debug\)$/\1/p')
+    [ -f "$(dirname "$file")/.debug/$link" ] || fail "$file has its debug information in '$link', which is not there"
+    readelf --debug-dump=follow-links,decodedline "$file" 2>/dev/null | grep -q '\.c' || fail "$file: no lines by its link"
+done
+if command -v gdb >/dev/null; then
+    lines=$(gdb -nx -batch -iex 'set debuginfod enabled off' -ex 'info line coh_put' "$libdir/libcohort.so" 2>&1)
+    case $lines in *'Line '*rma.c*) ;; *) fail "gdb does not see the lines of coh_put: $lines" ;; esac
+fi
 
 cat >"$here/outside.c" <<'C'
 #include <cohort.h>
@@ -74,8 +85,7 @@ sanitize=$(sed -n 's/^COHORT_SANITIZE:STRING=\(..*\)/-fsanitize=\1/p' "$build/CM
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 
 # shellcheck disable=SC2046,SC2086 # flags are words
-"$compiler" $sanitize "$here/outside.c" -o "$here/by_pkg_config" $(pkg-config --cflags --libs cohort) \
-    -Wl,-rpath,"$(pkg-config --variable=libdir cohort)"
+"$compiler" $sanitize "$here/outside.c" -o "$here/by_pkg_config" $(pkg-config --cflags --libs cohort)
 expect 'alone' "outside $version: 1 of 1" "$("$here/by_pkg_config")"
 expect 'two ranks' "outside $version: 1 of 2" "$("$prefix/bin/cohort" run -n 2 "$here/by_pkg_config")"
 
@@ -114,10 +124,25 @@ expect 'find_package' "outside $version: 1 of 2" \
 
 expect 'pkg-config --modversion cohort-ml' "$version" "$(pkg-config --modversion cohort-ml)"
 # shellcheck disable=SC2046,SC2086 # flags are words
-"$compiler" $sanitize "$here/ml.c" -o "$here/ml_by_pkg_config" $(pkg-config --cflags --libs cohort-ml) \
-    -Wl,-rpath,"$libdir"
+"$compiler" $sanitize "$here/ml.c" -o "$here/ml_by_pkg_config" $(pkg-config --cflags --libs cohort-ml)
 expect 'cohort-ml by pkg-config' "on a cpu" "$("$here/ml_by_pkg_config")"
 expect 'cohort-ml by find_package' "on a cpu" "$("$here/project/build/ml_by_cmake")"
+
+# The system's folders are found without a run path, which a package must not bring.
+DESTDIR=$here/root cmake --install "$build" --prefix /usr >"$here/install.log" || fail "install: $(cat "$here/install.log")"
+! grep -r rpath "$here/root/usr" --include='*.pc' || fail "a run path below /usr"
+! find "$here/root" -name .debug | grep . || fail "debug information apart, though nothing was stripped"
+
+# The examples, all of them, by their own Makefile.
+examples=$(dirname "$(find "$prefix" -name ring.c)")
+for source in "$(dirname "$0")"/../examples/*.c; do
+    [ -f "$examples/$(basename "$source")" ] || fail "the example $(basename "$source") is not installed"
+done
+if [ -z "$sanitize" ]; then # they are the same for every build of ours
+    COHORT_PROFILE=described make -C "$examples" check CC="$compiler" CFLAGS=-O0 BIN="$here/examples" \
+        COHORT="$prefix/bin/cohort" >"$here/examples.log" 2>&1 || fail "examples: $(tail -n 20 "$here/examples.log")"
+    [ -x "$here/examples/heat" ] && [ -x "$here/examples/llama" ] || fail "the Makefile of the examples leaves some out"
+fi
 
 # Every call that a library exports, and no other name, is in its header and has a page.
 mandir=$(dirname "$(find "$prefix" -name coh_init.3)")
@@ -137,7 +162,7 @@ for library in cohort cohort-ml; do
     done <"$here/exported.$library"
     cat "$here/exported.$library" >>"$here/exported"
     # And the header declares no call that the library does not have.
-    for symbol in $(sed -n 's/^COH_API .*\<\(coh_[a-z0-9_]*\)(.*/\1/p' $headers); do
+    for symbol in $(sed -nE 's/^COH_(API|EXPORT) .*\<(coh_[a-z0-9_]*)\(.*/\2/p' $headers); do
         grep -qx "$symbol" "$here/exported.$library" || fail "lib$library.so does not have $symbol"
     done
 done
@@ -162,6 +187,6 @@ done
 
 # And all of it goes again.
 "$(dirname "$0")/../scripts/uninstall" "$here/installed.txt"
-left=$(find "$prefix" ! -type d -o -name cohort -o -name mpp)
+left=$(find "$prefix" ! -type d -o -name cohort -o -name mpp -o -name .debug)
 [ -z "$left" ] || fail "uninstall left $left"
 echo "install_test: $(wc -l <"$here/exported") calls exported, declared and documented"

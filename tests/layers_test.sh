@@ -5,7 +5,7 @@
 # including one; tools, tests, examples and bench stand above all layers.
 set -u
 
-layers="base memory bootstrap engine core coll device graph parallel compat"
+layers="base memory bootstrap engine core coll start device graph parallel compat"
 
 # Prints "file:line: layer may not include other" for each upward include under $1.
 upward_includes() {
@@ -38,11 +38,11 @@ unknown_folders() {
 self_check() {
     planted=$(mktemp -d) || exit 1
     mkdir -p "$planted/base" "$planted/core"
-    printf '#include "core/world.h"\n#include <stdio.h>\n' >"$planted/base/bad.c"
+    printf '#include "core/world/world.h"\n#include <stdio.h>\n' >"$planted/base/bad.c"
     printf '#include "base/os.h"\n#include "world.h"\n' >"$planted/core/good.c"
     found=$(upward_includes "$planted")
     rm -r "$planted"
-    if [ "$found" != './base/bad.c:1: base may not include core/world.h' ]; then
+    if [ "$found" != './base/bad.c:1: base may not include core/world/world.h' ]; then
         echo "the check itself is broken: it found '$found' in a planted tree"
         exit 1
     fi

@@ -134,6 +134,13 @@ static int take_load(void *target, const char *flag, const char *value)
     return cohi_parse_count(flag, value, 0, COHI_BENCH_LOAD, &options->load) == COH_OK ? 0 : -1;
 }
 
+static int take_from(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    ((cohi_bench_options *)target)->from = value;
+    return 0;
+}
+
 static int take_html(void *target, const char *flag, const char *value)
 {
     (void)flag;
@@ -229,7 +236,7 @@ static const cohi_flag_row flags[] = {
     {"ranks", 'n', "LIST",
      "how many ranks, 1 to 1024, such as 2,4,8 (2; for the barrier also four for each core)",
      take_ranks},
-    {"engine", 0, "ENGINE", "shm (processes) or threads (shm)", take_engine},
+    {"engine", 0, "shm|threads", "ranks as processes or as threads (shm)", take_engine},
     {"sizes", 0, "LIST", "bytes to move, such as 8,64K,1M; 1K-16M: four times as much each time",
      take_sizes},
     {"dtype", 0, "LIST", "types of collectives, such as f32,bf16", take_dtypes},
@@ -257,24 +264,27 @@ static const cohi_flag_row flags[] = {
     {"json", 0, NULL, "print one JSON object", take_json},
     {"csv", 0, NULL, "print comma-separated values", take_csv},
     {"html", 0, "FILE", "write a page with charts as well", take_html},
+    {"from", 0, "FILE", "measure nothing; report what --json printed into FILE", take_from},
     {"quick", 0, NULL, "fewer sizes and rounds", take_quick},
     {NULL, 0, NULL, NULL, NULL},
 };
 
 static const cohi_usage usage = {
-    "cohort bench",
-    "[BENCHMARK...] [FLAGS...]",
-    "Measures Cohort's calls in turns with raw loops on the same memory, and prints which\n"
-    "fraction of the machine's limit they reach.",
-    flags,
-    "benchmarks (all, when none is named; with --against those that the peers have too, but\n"
-    "for collectives, which take long beside peers and must be named):\n"
-    "barrier, sync, put, get, quiet, deliver, strided, fetch_add, compare_swap, signal,\n"
-    "message, private_message, rate, thread_puts, thread_adds, all_reduce, reduce,\n"
-    "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
-    "from_bf16, to_f16, from_f16, to_f8e4m3, from_f8e4m3, to_f8e5m2, from_f8e5m2;\n"
-    "collectives: barrier and those from all_reduce to scan\n"
-    "apart from these: pipeline, with flags of its own (cohort bench pipeline --help)",
+    .command = "cohort bench",
+    .synopsis = "[BENCHMARK...] [FLAGS...]",
+    .summary =
+        "Measures Cohort's calls in turns with raw loops on the same memory, and prints which\n"
+        "fraction of the machine's limit they reach.",
+    .flags = flags,
+    .notes =
+        "benchmarks (all, when none is named; with --against those that the peers have too, but\n"
+        "for collectives, which take long beside peers and must be named):\n"
+        "barrier, sync, put, get, quiet, deliver, strided, fetch_add, compare_swap, signal,\n"
+        "message, private_message, rate, thread_puts, thread_adds, all_reduce, reduce,\n"
+        "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
+        "from_bf16, to_f16, from_f16, to_f8e4m3, from_f8e4m3, to_f8e5m2, from_f8e5m2;\n"
+        "collectives: barrier and those from all_reduce to scan\n"
+        "apart from these: pipeline, with flags of its own (cohort bench pipeline --help)",
 };
 
 static int choose(cohi_bench_options *options, const char *name)
@@ -334,11 +344,12 @@ static int refuse_few_ranks(cohi_bench_options options)
 
 static int print(const cohi_bench_options *options, json_t *report)
 {
-    if (!options->check)
-        return cohi_bench_report(options, report);
-    if (cohi_bench_check_verdict(report) != 0)
+    if (options->check && cohi_bench_check_verdict(report) != 0)
         return -1;
-    return options->json ? cohi_bench_report(options, report) : cohi_bench_check_print(report);
+    if (options->check && !options->json)
+        return cohi_bench_check_print(report);
+    cohi_bench_settle(report);
+    return cohi_bench_report(options, report);
 }
 
 /* Whether nothing was checked, or all that was holds. */
@@ -413,6 +424,10 @@ static int refuse_combination(const cohi_bench_options *options)
         return cohi_flags_refuse(&usage, "--json and --csv: give one of them");
     if (options->load_pinned && !options->load)
         return cohi_flags_refuse(&usage, "--load-pinned: there is no --load to pin");
+    if (options->from && (options->chosen || options->check || options->against))
+        return cohi_flags_refuse(&usage,
+                                 "--from measures nothing: give it no benchmark, --check or "
+                                 "--against");
     return refuse_with_check(options);
 }
 
@@ -457,6 +472,8 @@ int cohi_tool_bench(int argc, char **argv)
     }
     if ((status = refuse_combination(&options)) != 0)
         return status;
+    if (options.from)
+        return cohi_bench_report_again(&options);
     choose_the_rest(&options);
     cohi_bench_catch_signals();
     prepare_profile();

@@ -22,9 +22,13 @@
  *   bench_peers.c    builds and runs the programs of bench/peers/
  *   bench_against.c  Cohort and its peers in turns
  *   bench_runs.c     several runs: the worst beside the median
- *   bench_check.c    a short set of all, held to floors (bench_check.h)
+ *   bench_check.c, bench_floor.c, bench_check_report.c  a short set of all, held to floors
  *   bench_progress.c a bar on a terminal
+ *   bench_folder.c   a temporary folder, removed however the tool ends
+ *   bench_pipeline.c, bench_loop.c, bench_product.c  `cohort bench pipeline` (bench_pipeline.h)
+ *   bench_findings.c all that is known of a run, as one JSON object
  *   bench_report.c   results as JSON and as tables
+ *   bench_settle.c   fractions that follow from the times beside them; reports of before
  *   bench_csv.c      and as comma-separated values
  *   bench_html.c     and as a page with charts, which bench/report/page.html is the frame of
  *
@@ -87,6 +91,7 @@ typedef struct cohi_bench_options {
     uint64_t runs; /* 0: one */
     int json, csv;
     const char *html; /* the page's file, or NULL */
+    const char *from; /* a file with a report of before, or NULL */
     int quick;
     int crowded; /* more ranks than cores; the ranks cannot tell once they are bound to one each */
     unsigned against; /* one bit for each peer, by index */
@@ -468,6 +473,15 @@ int cohi_bench_report(const cohi_bench_options *options, json_t *report);
 /* All that is known of a run, as one object: version, engine, host, date, noise, results, peers.
  * Takes nothing over; NULL without memory. */
 json_t *cohi_bench_report_json(const cohi_bench_options *options, const cohi_bench_findings *found);
+
+/* Why a peer was not measured that has no benchmark in common with a run. */
+#define COHI_BENCH_NOT_RUN "it has none of the benchmarks that were run"
+
+/* Makes each fraction and ratio of the report the quotient of the two times that stand beside it. */
+void cohi_bench_settle(json_t *report);
+
+/* Reports what --json wrote before, from options->from; what to exit with. */
+int cohi_bench_report_again(const cohi_bench_options *options);
 
 /* The key of cohi_bench_point_key with memory and ranks: results of the same are one curve. */
 void cohi_bench_curve_text(const json_t *result, char *text, size_t room);

@@ -160,8 +160,8 @@ static uint64_t repeats_of(const struct context *c, uint64_t bytes)
     return repeats > most ? most : repeats < 1 ? 1 : repeats;
 }
 
-/* Long ones tell in few rounds what they take; beside peers the turns add to them. Not in one, in
- * which who comes first finds memory that was just made. */
+/* Long calls need few rounds; beside peers the turns add to them. More than one: in the first, the
+ * contender that begins finds memory that was just made. */
 static uint64_t rounds_of(const struct context *c, uint64_t bytes)
 {
     enum { LONG_BYTES = 32 << 20, FULL = 21, FEW = 5, LEAST = 3 };

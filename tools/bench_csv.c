@@ -1,4 +1,4 @@
-/* bench_csv.c - results as comma-separated values: one line for each who was measured. */
+/* bench_csv.c - results as comma-separated values: one line for each contender. */
 #include "bench.h"
 
 static const char *text_at(const json_t *json, const char *key)

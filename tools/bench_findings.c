@@ -64,7 +64,7 @@ static json_t *date_json(void)
     return json_string(text);
 }
 
-/* The ratio to the faster peer is in the results too, for those who do not print tables. */
+/* The ratio to the faster peer is in the results too, for readers of the JSON. */
 static void add_ratios(json_t *results)
 {
     size_t index;

@@ -20,7 +20,7 @@ typedef struct cohi_bench_load {
  * none left. */
 int cohi_bench_load_start(cohi_bench_load *load, uint64_t count, int pinned);
 
-/* Ends all of them; they are gone when this returns. -1, with a sentence on standard error, when
+/* Ends all of them; they are gone when this returns. -1, with a message on standard error, when
  * one was gone before. */
 int cohi_bench_load_stop(cohi_bench_load *load);
 

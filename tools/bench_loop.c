@@ -34,7 +34,7 @@ typedef struct loop {
     float sums[2 * COHI_PRODUCT_WIDE];
     char *apart; /* tiles for the copies of the other thread, `depth` of them */
     uint64_t depth;
-    coh_status copied; /* of the other thread, with its time and sentence */
+    coh_status copied; /* of the other thread, with its time and error message */
     uint64_t copy_ns;
     char sentence[256];
 } loop;
@@ -227,8 +227,8 @@ coh_status cohi_loop_measure(const cohi_loop_options *options, const void *memor
         status = balance(&self, share);
     if (status == COH_OK)
         status = measure(&self, options->rounds, result);
-    coh_pipeline_destroy(self.pipeline);
-    coh_copier_destroy(copier);
+    (void)coh_pipeline_destroy(self.pipeline);
+    (void)coh_copier_destroy(copier);
     free(self.resident);
     free(self.apart);
     return status;

@@ -250,7 +250,7 @@ coh_status cohi_bench_measure(const cohi_bench_plan *plan, cohi_bench_result *re
                          plan->count);
     if (run_rounds(plan, &rounds, &samples) != 0) {
         free(samples.times);
-        return COH_TRANSPORT; /* the call that failed left its sentence */
+        return COH_TRANSPORT; /* the call that failed set the error message */
     }
     result->count = plan->count;
     for (size_t i = 0; i < plan->count; i++)

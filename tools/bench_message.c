@@ -1,7 +1,7 @@
 /*
  * bench_message.c - messages between two ranks, against copies that take turns.
  *
- * Who sends writes all bytes anew before each message, as a program would, so they are in its own
+ * The sender writes all bytes again before each message, as a program would, so they are in its own
  * core's cache and in no other. What is sent twice would be found in the receiver's. The writing is
  * timed, and is no part of the figures: not of Cohort's, and not of the copies' that it is held to.
  */

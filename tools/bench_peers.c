@@ -447,8 +447,9 @@ json_t *cohi_bench_peer_json(const cohi_bench_peers *peers, size_t index)
     if (!peer->chosen)
         return NULL;
     json_t *json = json_pack("{s:s}", "name", recipes[index].name);
-    if (*peer->why) {
-        json_object_set_new(json, "why", cohi_json_text(peer->why));
+    const char *why = *peer->why ? peer->why : *peer->command ? NULL : COHI_BENCH_NOT_RUN;
+    if (why) {
+        json_object_set_new(json, "why", cohi_json_text(why));
         return json;
     }
     json_object_set_new(json, "version", cohi_json_text(peer->version));

@@ -74,13 +74,14 @@ static const cohi_flag_row flags[] = {
 };
 
 static const cohi_usage usage = {
-    "cohort bench pipeline",
-    "[FLAGS...]",
-    "Measures a pipelined loop over tiles, whose computation is a matrix product, beside its "
-    "copies\n"
-    "alone, its computation alone, and both at once but unrelated; from memory and from a file.",
-    flags,
-    NULL,
+    .command = "cohort bench pipeline",
+    .synopsis = "[FLAGS...]",
+    .summary =
+        "Measures a pipelined loop over tiles, whose computation is a matrix product, beside its "
+        "copies\n"
+        "alone, its computation alone, and both at once but unrelated; from memory and from a "
+        "file.",
+    .flags = flags,
 };
 
 /* ---- the file ---- */
@@ -158,7 +159,7 @@ static int print_table(const options *chosen, const cohi_loop_result *results)
         "pipeline: a loop over %s in tiles of %s, %llu deep\n"
         "ratio: its time / the larger of its copies alone, by one thread, and its computation "
         "alone,\n"
-        "the median of all rounds; who would have to wait for a tile helps to copy it\n"
+        "the median of all rounds; a thread that would wait for a tile helps to copy it\n"
         "at once: copies and computation on two threads, unrelated: what this machine overlaps\n",
         all, tile, (unsigned long long)chosen->loop.depth);
     cohi_table_print(&table, "  ", stdout);

@@ -1,6 +1,8 @@
 /* bench_runs.c - several runs of the same: their medians, and the worst of them beside. */
 #include "bench.h"
 
+#include <string.h>
+
 static double number_in(const json_t *json, const char *key)
 {
     return json_number_value(json_object_get(json, key));
@@ -12,21 +14,33 @@ static const json_t *result_of(const json_t *runs, size_t run, size_t index)
     return json_array_get(json_array_get(runs, run), index);
 }
 
-/* What a figure is called in a result; "ours", "limit", or a peer's. */
-static json_t *figure_of(const json_t *result, const char *name, int peer)
+/* Where a figure is in a result: "ours" and "limit" in itself (NULL), a peer's in "peers", a loop's in
+ * "loops". */
+static json_t *figure_of(const json_t *result, const char *group, const char *name)
 {
-    return json_object_get(peer ? json_object_get(result, "peers") : result, name);
+    const json_t *place = group ? json_object_get(result, group) : result;
+    size_t index;
+    json_t *loop;
+    if (!json_is_array(place))
+        return json_object_get(place, name);
+    json_array_foreach(place, index, loop)
+    {
+        const char *own = json_string_value(json_object_get(loop, "name"));
+        if (own && strcmp(own, name) == 0)
+            return loop;
+    }
+    return NULL;
 }
 
 /* Sets `key` of the figure to the median over the runs. */
-static void merge_number(const json_t *runs, size_t index, json_t *figure, const char *name,
-                         int peer, const char *key)
+static void merge_number(const json_t *runs, size_t index, json_t *figure, const char *group,
+                         const char *name, const char *key)
 {
     double samples[COHI_BENCH_TURNS];
     size_t count = 0;
     cohi_bench_figure spread;
     for (size_t run = 0; run < json_array_size(runs) && run < COHI_BENCH_TURNS; run++) {
-        const json_t *found = figure_of(result_of(runs, run, index), name, peer);
+        const json_t *found = figure_of(result_of(runs, run, index), group, name);
         if (json_object_get(found, key))
             samples[count++] = number_in(found, key);
     }
@@ -36,15 +50,15 @@ static void merge_number(const json_t *runs, size_t index, json_t *figure, const
     json_object_set_new(figure, key, json_real(spread.median));
 }
 
-static void merge_figure(const json_t *runs, size_t index, json_t *result, const char *name,
-                         int peer)
+static void merge_figure(const json_t *runs, size_t index, json_t *result, const char *group,
+                         const char *name)
 {
     static const char *const keys[] = {"median_ns", "low_ns",    "high_ns",   "fraction",
                                        "ratio",     "ratio_low", "ratio_high"};
-    json_t *figure = figure_of(result, name, peer);
+    json_t *figure = figure_of(result, group, name);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (json_object_get(figure, keys[i]))
-            merge_number(runs, index, figure, name, peer, keys[i]);
+            merge_number(runs, index, figure, group, name, keys[i]);
     }
 }
 
@@ -55,7 +69,7 @@ static json_t *find_worst(const json_t *runs, size_t index)
     for (size_t run = 0; run < json_array_size(runs); run++) {
         const json_t *result = result_of(runs, run, index);
         double time = number_in(json_object_get(result, "ours"), "median_ns");
-        double fraction = number_in(result, "fraction");
+        double fraction = number_in(json_object_get(result, "limit"), "median_ns") / time;
         double ratio = cohi_bench_of_faster_peer(result);
         slowest = time > slowest ? time : slowest;
         least = run == 0 || fraction < least ? fraction : least;
@@ -89,11 +103,18 @@ static json_t *merge_one(const json_t *runs, size_t index)
     static const char *const own[] = {"fraction", "memcpy_fraction", "f32_ratio", "peer_ratio",
                                       "gigabytes_per_second"};
     json_t *result = json_deep_copy(result_of(runs, 0, index));
-    merge_figure(runs, index, result, "ours", 0);
-    merge_figure(runs, index, result, "limit", 0);
+    merge_figure(runs, index, result, NULL, "ours");
+    merge_figure(runs, index, result, NULL, "limit");
     for (size_t i = 0; cohi_bench_peer_name(i); i++) {
-        if (figure_of(result, cohi_bench_peer_name(i), 1))
-            merge_figure(runs, index, result, cohi_bench_peer_name(i), 1);
+        if (figure_of(result, "peers", cohi_bench_peer_name(i)))
+            merge_figure(runs, index, result, "peers", cohi_bench_peer_name(i));
+    }
+    const json_t *loop;
+    size_t at;
+    json_array_foreach(json_object_get(result, "loops"), at, loop)
+    {
+        merge_figure(runs, index, result, "loops",
+                     json_string_value(json_object_get(loop, "name")));
     }
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         merge_own(runs, index, result, own[i]);

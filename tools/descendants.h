@@ -1,7 +1,7 @@
 /*
  * descendants.h - the processes below this one.
  *
- * Meant for a subreaper: an orphan among its descendants becomes its child, so that who kills all
+ * Meant for a subreaper: an orphan among its descendants becomes its child. So a process that kills
  * its children, again and again until it has none, has killed all of them, however they detached
  * themselves.
  *

@@ -28,14 +28,26 @@ static void print_flag(const cohi_flag_row *row)
     printf("  %-26s %s\n", left, row->help);
 }
 
-static void print_help(const cohi_usage *usage)
+static void print_help(void *arg, const cohi_usage *usage)
 {
+    (void)arg;
     printf("usage: %s %s\n\n%s\n\nflags:\n", usage->command, usage->synopsis, usage->summary);
     for (const cohi_flag_row *row = usage->flags; row->name; row++)
         print_flag(row);
     printf("  %-26s %s\n", "-h, --help", "show this");
     if (usage->notes)
         printf("\n%s\n", usage->notes);
+}
+
+static struct {
+    void (*show)(void *arg, const cohi_usage *usage);
+    void *arg;
+} help = {print_help, NULL};
+
+void cohi_flags_help_to(void (*show)(void *arg, const cohi_usage *usage), void *arg)
+{
+    help.show = show ? show : print_help;
+    help.arg = arg;
 }
 
 /* The row that `argument` names; *value is what is attached to it, or NULL. */
@@ -71,12 +83,14 @@ static int unknown_flag(const cohi_usage *usage, const char *argument)
 /* Parses the flag at argv[at]; how many arguments it took, or -1. */
 static int take_flag(const cohi_usage *usage, char **argv, int at, void *target)
 {
-    const char *value;
-    const cohi_flag_row *row = find_row(usage->flags, argv[at], &value);
+    const char *value, *argument = argv[at];
+    if (usage->also && strcmp(argument, usage->also) == 0)
+        argument = usage->also_means;
+    const cohi_flag_row *row = find_row(usage->flags, argument, &value);
     if (!row)
-        return unknown_flag(usage, argv[at]);
+        return unknown_flag(usage, argument);
     char flag[64];
-    if (argv[at][1] == '-')
+    if (argument[1] == '-')
         snprintf(flag, sizeof flag, "--%s", row->name);
     else
         snprintf(flag, sizeof flag, "-%c", row->letter);
@@ -106,7 +120,7 @@ int cohi_flags_parse(const cohi_usage *usage, int argc, char **argv, void *targe
         if (strcmp(argv[at], "--") == 0)
             return at + 1;
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            print_help(usage);
+            help.show(help.arg, usage);
             return COHI_FLAGS_HELP;
         }
         int took = take_flag(usage, argv, at, target);

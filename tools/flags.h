@@ -23,10 +23,18 @@ typedef struct cohi_usage {
     const char *synopsis;
     const char *summary;
     const cohi_flag_row *flags;
-    const char *notes; /* printed last */
+    const char *notes;      /* printed last */
+    const char *also;       /* a spelling that is understood and not shown, "-np"; or NULL */
+    const char *also_means; /* "-n" */
 } cohi_usage;
 
 enum { COHI_FLAGS_HELP = -2 };
+
+/*
+ * Who is shown a usage when help is asked for: show(arg, usage) from now on, or with NULL the text
+ * on standard output again. So the completions of shells are made from the same rows as the help.
+ */
+void cohi_flags_help_to(void (*show)(void *arg, const cohi_usage *usage), void *arg);
 
 /*
  * Parses argv[1...]. The index of the first argument that is no flag; COHI_FLAGS_HELP when help was

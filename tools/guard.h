@@ -4,8 +4,8 @@
  * It starts the supervisors when the launcher asks for them, tells the launcher how they ended, and
  * kills what they leave. It is a subreaper above them and below the launcher, which is one too, and
  * each of the three kinds has a name of its own. So whichever of them are killed at the same
- * moment, the kind that is left takes the ranks and all their descendants down; only who kills all
- * three kinds leaves something behind.
+ * moment, the kind that is left takes the ranks and all their descendants down; something is left
+ * behind only when all three kinds are killed at once.
  */
 #ifndef COHI_TOOLS_GUARD_H
 #define COHI_TOOLS_GUARD_H

@@ -11,7 +11,7 @@
 #include "coll/tuning.h"
 #include "memory/host_profile.h"
 #include "json_text.h"
-#include "memory/kernels.h"
+#include "memory/kernels/kernels.h"
 #include "table.h"
 
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static json_t *choices_json(coh_world *world)
 
 /* ---- the model ---- */
 
-/* With those described beside them, for who wonders what measuring has changed. */
+/* With those described beside them, to show what measuring has changed. */
 static json_t *constants_json(const cohi_profile *profile)
 {
     json_t *list = json_array();
@@ -186,7 +186,7 @@ static coh_status ask_ranks(int ranks, const cohi_config *config, json_t **info)
         *info = basis_json(worlds[0], config);
     json_array_append_new(json_object_get(*info, "teams"), choices_json(worlds[0]));
     for (int rank = 0; rank < ranks; rank++)
-        coh_finalize(worlds[rank]);
+        (void)coh_finalize(worlds[rank]);
     free(worlds);
     return COH_OK;
 }

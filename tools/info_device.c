@@ -10,13 +10,13 @@ static void summarize(coh_device_kind kind, char *text, size_t room)
     coh_device *device;
     coh_device_info facts = {.size = sizeof facts};
     int count = 0;
-    coh_device_count(kind, &count);
+    (void)coh_device_count(kind, &count);
     if (coh_device_open(kind, 0, &device) != COH_OK)
         return;
     if (coh_device_query(device, &facts) == COH_OK)
         snprintf(text, room, "%d, the first with %d cores and %.1f GiB", count, facts.cores,
                  (double)facts.memory / 0x1p30);
-    coh_device_close(device);
+    (void)coh_device_close(device);
 }
 
 static json_t *device_json(coh_device_kind kind)

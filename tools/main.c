@@ -8,28 +8,33 @@
 #include <string.h>
 #include <unistd.h>
 
-struct command {
-    const char *name;
-    const char *summary;
-    int (*function)(int argc, char **argv);
-};
-
 static int tool_help(int argc, char **argv);
 static int tool_version(int argc, char **argv);
 
-static const struct command commands[] = {
-    {"run", "start a program as the ranks of a job on this host", cohi_tool_run},
-    {"ps", "show the running jobs and what each rank is doing", cohi_tool_ps},
-    {"info", "show version, engines, settings and facts of this host", cohi_tool_info},
-    {"bench", "measure against the limits of this machine", cohi_tool_bench},
-    {"tune", "measure this host for the choice of collective algorithms", cohi_tool_tune},
-    {"help", "show this, or the help of one command", tool_help},
-    {"version", "print the version", tool_version},
+static const cohi_command commands[] = {
+    {"run", "start a program as the ranks of a job on this host", cohi_tool_run, 1,
+     COHI_OPERAND_PROGRAM},
+    {"ps", "show the running jobs and what each rank is doing", cohi_tool_ps, 1, COHI_NO_OPERANDS},
+    {"info", "show version, engines, settings and facts of this host", cohi_tool_info, 1,
+     COHI_NO_OPERANDS},
+    {"bench", "measure against the limits of this machine", cohi_tool_bench, 1,
+     COHI_OPERAND_BENCHMARKS},
+    {"tune", "measure this host for the choice of collective algorithms", cohi_tool_tune, 1,
+     COHI_NO_OPERANDS},
+    {"completion", "print what completes its command lines in a shell", cohi_tool_completion, 1,
+     COHI_OPERAND_SHELL},
+    {"help", "show this, or the help of one command", tool_help, 0, COHI_OPERAND_COMMAND},
+    {"version", "print the version", tool_version, 0, COHI_NO_OPERANDS},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static const struct command *find_command(const char *name)
+const cohi_command *cohi_command_at(size_t index)
+{
+    return index < COMMANDS ? &commands[index] : NULL;
+}
+
+static const cohi_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0)
@@ -43,7 +48,7 @@ static void print_usage(FILE *stream)
     fprintf(stream, "usage: cohort COMMAND [FLAGS...]\n\n"
                     "One symmetric memory for a group of ranks.\n\ncommands:\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
+        fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fprintf(stream, "\n'cohort COMMAND --help' tells the flags of a command.\n"
                     "first steps: cohort run -n 4 ./program\n");
 }
@@ -63,7 +68,7 @@ static int tool_help(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
-    const struct command *command = find_command(argv[1]);
+    const cohi_command *command = find_command(argv[1]);
     if (!command)
         return unknown_command(argv[1]);
     char help[] = "--help";
@@ -112,11 +117,11 @@ static int dispatch(int argc, char **argv)
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";
-    const struct command *command = find_command(name);
+    const cohi_command *command = find_command(name);
     return command ? command->function(argc - 1, argv + 1) : unknown_command(name);
 }
 
-/* With a sentence, before the C library aborts without one of use. */
+/* With an error message, before the C library aborts without a useful one. */
 static int can_lock(void)
 {
     int error = cohi_os_futex_refused();

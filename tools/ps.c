@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "bootstrap/board.h"
 #include "command.h"
+#include "core/world/doing.h"
 #include "flags.h"
 #include "json_text.h"
 #include "table.h"
@@ -120,8 +121,9 @@ struct sight {
     int pid;
     const char *state;
     char doing[COHI_CELL_BYTES];
-    uint64_t waiting_ns; /* 0: it does not wait */
-    int waits_for;       /* -1: for none in particular */
+    uint64_t waiting_ns;          /* 0: it does not wait */
+    int waits_for;                /* -1: for none in particular */
+    char awaits[COHI_CELL_BYTES]; /* what its waits are for; "": it has not waited long */
 };
 
 static struct sight look_at_rank(const cohi_board *board, int rank, uint64_t now)
@@ -133,6 +135,7 @@ static struct sight look_at_rank(const cohi_board *board, int rank, uint64_t now
     if (strcmp(sight.state, "waiting") == 0 || strcmp(sight.state, "stopped") == 0) {
         sight.waiting_ns = since && now > since ? now - since : 0;
         sight.waits_for = atomic_load(&slot->waits_for);
+        cohi_doing_list(slot, sight.awaits, sizeof sight.awaits);
     }
     return sight;
 }
@@ -145,7 +148,9 @@ static void fill_row(const struct sight *sight, int rank, cohi_table_row *row)
     snprintf(row->cell[2], COHI_CELL_BYTES, "%s", sight->state);
     snprintf(row->cell[3], COHI_CELL_BYTES, "%s", sight->doing);
     cohi_duration_text(sight->waiting_ns, row->cell[4], COHI_CELL_BYTES);
-    if (sight->waits_for >= 0)
+    if (*sight->awaits)
+        snprintf(row->cell[5], COHI_CELL_BYTES, "%s", sight->awaits);
+    else if (sight->waits_for >= 0)
         snprintf(row->cell[5], COHI_CELL_BYTES, "rank %d", sight->waits_for);
 }
 
@@ -204,6 +209,7 @@ static json_t *rank_json(const cohi_board *board, int rank, uint64_t now)
                         sight.waiting_ns ? json_real(seconds(sight.waiting_ns)) : json_null());
     json_object_set_new(row, "waits_for",
                         sight.waits_for >= 0 ? json_integer(sight.waits_for) : json_null());
+    json_object_set_new(row, "awaits", *sight.awaits ? json_string(sight.awaits) : json_null());
     return row;
 }
 

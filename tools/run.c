@@ -126,6 +126,7 @@ static void wait_for_events(cohi_run *run, int count)
 {
     uint64_t deadline = cohi_output_deadline(&run->output);
     deadline = earlier(deadline, earlier(run->stage_deadline_ns, run->timeout_at_ns));
+    deadline = earlier(deadline, run->terminal.look_at_ns);
     fill_polls(run);
     if (cohi_descriptors_poll(run->polls, (nfds_t)count, poll_timeout_ms(deadline)) <= 0)
         memset(run->polls, 0, (size_t)count * sizeof *run->polls);
@@ -153,6 +154,7 @@ static void take_events(cohi_run *run)
 static void turn(cohi_run *run)
 {
     uint64_t now = cohi_now_ns();
+    cohi_terminal_tick(run, now);
     cohi_output_tick(&run->output, now);
     int lost = cohi_output_error(&run->output);
     if (lost)
@@ -330,6 +332,7 @@ static int run_job(cohi_run *run)
 {
     if (run->options.timeout_ns)
         run->timeout_at_ns = cohi_now_ns() + run->options.timeout_ns;
+    cohi_terminal_begin(run);
     if (cohi_run_start(run) != 0) {
         cohi_run_say(run, "%s", coh_last_error());
         cohi_run_end(run, COHI_WHY_NO_START, errno);
@@ -338,6 +341,7 @@ static int run_job(cohi_run *run)
         turn(run);
     cohi_run_sweep(run);
     cohi_run_judge(run);
+    cohi_terminal_end(run);
     cohi_output_drain(&run->output);
     int status = cohi_run_report(run);
     int signal = write_last_output(run);

@@ -6,13 +6,16 @@
  *   run_reap.c     what the guard tells; the ends of supervisors, and what they leave
  *   run_stage.c    from running to ended: why, and in which steps
  *   run.c          the event loop
- *   run_report.c   the sentence and the table when a job failed, and the exit status
+ *   run_terminal.c what is shown on a terminal alone
+ *   run_fold.c     error lines that many ranks write alike
+ *   run_report.c   the table and the cause when a job failed, and the exit status
  */
 #ifndef COHI_TOOLS_RUN_H
 #define COHI_TOOLS_RUN_H
 
 #include "flags.h"
 #include "run_output.h"
+#include "run_terminal.h"
 #include "supervise.h"
 
 #include <cohort.h>
@@ -24,7 +27,7 @@ typedef struct cohi_run_options {
     int ranks;
     const char *engine; /* NULL: not given */
     const char *heap;
-    char *environment[COHI_RUN_ENV_MAX + 3]; /* --env, then --engine and --heap, then NULL */
+    char *environment[COHI_RUN_ENV_MAX + 4]; /* --env, then those of other flags, then NULL */
     int environment_count;
     int environment_given; /* those of --env, which are argv's */
     int tag_output;
@@ -32,6 +35,7 @@ typedef struct cohi_run_options {
     uint64_t grace_ns;
     int bind_core;
     int keep_going;
+    int race_check;
     char **command;
 } cohi_run_options;
 
@@ -75,6 +79,7 @@ typedef struct cohi_run {
     coh_unique_id id;
     cohi_board board;
     cohi_output output;
+    cohi_terminal terminal;
     cohi_run_rank *ranks;
     int size;
     int alive;              /* supervisors that were asked for and are not reaped */
@@ -159,6 +164,9 @@ int cohi_run_failed(const cohi_run *run, int rank);
 
 /* The same, for a rank that ended with status 0 without having finalized. */
 int cohi_run_unfinished(const cohi_run *run, int rank);
+
+/* Whether it had lost another rank before it ended, and so most likely ended for that. */
+int cohi_run_followed(const cohi_run *run, int rank);
 
 /* Begins to end the job for `why`, unless it already is ending. */
 void cohi_run_end(cohi_run *run, cohi_run_why why, int value);

@@ -118,9 +118,17 @@ static int take_keep_going(void *target, const char *flag, const char *value)
     return 0;
 }
 
+static int take_race_check(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    (void)value;
+    ((cohi_run_options *)target)->race_check = 1;
+    return 0;
+}
+
 static const cohi_flag_row flags[] = {
     {"ranks", 'n', "N", "how many ranks, 1 to 1024; 1 when not given", take_ranks},
-    {"engine", 0, "NAME", "engine that connects them, see cohort info; sets COHORT_ENGINE",
+    {"engine", 0, "ENGINE", "engine that connects them, see cohort info; sets COHORT_ENGINE",
      take_engine},
     {"heap", 0, "SIZE", "most that each rank's heap can grow to: 64M, 2G, auto; sets COHORT_HEAP",
      take_heap},
@@ -131,6 +139,9 @@ static const cohi_flag_row flags[] = {
     {"bind", 0, "none|core", "core: rank r runs on the r-th allowed core only, round robin; none",
      take_bind},
     {"keep-going", 0, NULL, "when a rank fails, let the others run on", take_keep_going},
+    {"race-check", 0, NULL,
+     "show what a forgotten barrier, wait, quiet or fence does; sets COHORT_CHECK",
+     take_race_check},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -141,10 +152,23 @@ const cohi_usage cohi_run_usage = {
                "all when\n"
                "one fails.",
     .flags = flags,
+    .also = "-np", /* what fingers type that know mpirun */
+    .also_means = "-n",
     .notes =
         "status: 0; or that of the rank that failed first, 128 + the signal that killed it; 124\n"
         "after --timeout; 128 + the signal that interrupted cohort run; 126 or 127 when PROGRAM\n"
-        "cannot be started.",
+        "cannot be started.\n"
+        "\n"
+        "race check: puts arrive only when something orders them, or else late. Gets, puts, "
+        "atomics\n"
+        "and collectives that touch a put which nothing has ordered fail, with both named (RACE).\n"
+        "Loads and stores of the program are not seen: those that come too early find old data, "
+        "and\n"
+        "the program has to notice. Not seen at all: loads and stores through coh_ptr, which is\n"
+        "refused; order made outside of Cohort, or by loads in a loop without calls; atomics "
+        "without\n"
+        "a quiet; what this run did not do. Slower; for engines shm and threads; "
+        "docs/race-check.md.",
 };
 
 static void add_variable(cohi_run_options *options, const char *name, const char *value)
@@ -160,6 +184,7 @@ static void add_flag_variables(cohi_run_options *options)
     options->environment_given = options->environment_count;
     add_variable(options, "COHORT_ENGINE", options->engine);
     add_variable(options, "COHORT_HEAP", options->heap);
+    add_variable(options, "COHORT_CHECK", options->race_check ? "order" : NULL);
     options->environment[options->environment_count] = NULL;
 }
 

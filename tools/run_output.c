@@ -25,6 +25,7 @@ static int same_file(int a, int b)
 int cohi_output_open(cohi_output *output, int ranks, int tag)
 {
     *output = (cohi_output){.count = 2 * ranks, .tag = tag};
+    cohi_fold_open(&output->fold);
     output->sources = calloc((size_t)output->count, sizeof *output->sources);
     if (!output->sources)
         return -1;
@@ -93,16 +94,29 @@ static int claim_sink(cohi_source *source, uint64_t now)
     return 1;
 }
 
-static void append_tagged(cohi_source *source, const char *bytes, size_t count)
+static int is_error(const cohi_output *output, const cohi_source *source)
+{
+    return (source - output->sources) % 2 != 0;
+}
+
+static void append_line(cohi_output *output, cohi_source *source, const char *bytes, size_t count)
 {
     char tag[16];
-    int length = snprintf(tag, sizeof tag, "[%d] ", source->rank);
+    if (source->fresh && output->tag)
+        cohi_sink_append(source->sink, tag,
+                         (size_t)snprintf(tag, sizeof tag, "[%d] ", source->rank));
+    else if (source->fresh && is_error(output, source)
+             && cohi_fold_takes(&output->fold, source->rank, bytes, count, source->wrote_ns))
+        return;
+    cohi_sink_append(source->sink, bytes, count);
+}
+
+static void append_lines(cohi_output *output, cohi_source *source, const char *bytes, size_t count)
+{
     while (count > 0) {
         const char *feed = memchr(bytes, '\n', count);
         size_t line = feed ? (size_t)(feed - bytes) + 1 : count;
-        if (source->fresh)
-            cohi_sink_append(source->sink, tag, (size_t)length);
-        cohi_sink_append(source->sink, bytes, line);
+        append_line(output, source, bytes, line);
         source->fresh = feed != NULL;
         bytes += line;
         count -= line;
@@ -119,19 +133,19 @@ static size_t releasable(const cohi_source *source)
     return at_once || source->used - lines >= COHI_PIECE_BYTES ? source->used : lines;
 }
 
-static void pass_on(const cohi_output *output, cohi_source *source, uint64_t now)
+static void pass_on(cohi_output *output, cohi_source *source, uint64_t now)
 {
     size_t count = releasable(source);
     if (count == 0 || !claim_sink(source, now))
         return;
     cohi_sink *sink = source->sink;
     int ended = source->data[count - 1] == '\n';
-    if (output->tag)
-        append_tagged(source, source->data, count);
+    source->wrote_ns = now;
+    if (output->tag || is_error(output, source))
+        append_lines(output, source, source->data, count);
     else
         cohi_sink_append(sink, source->data, count);
     source->open_bytes = ended ? 0 : source->open_bytes + count;
-    source->wrote_ns = now;
     sink->owner = ended ? NULL : source;
     source->used -= count;
     memmove(source->data, source->data + count, source->used);
@@ -227,9 +241,16 @@ void cohi_output_say(cohi_output *output, const char *text)
         dprintf(STDERR_FILENO, "%s", text);
 }
 
+void cohi_output_unfold(cohi_output *output)
+{
+    char text[COHI_FOLD_BYTES + 256];
+    while (cohi_fold_tell(&output->fold, text, sizeof text))
+        cohi_output_say(output, text);
+}
+
 uint64_t cohi_output_deadline(const cohi_output *output)
 {
-    uint64_t deadline = UINT64_MAX;
+    uint64_t deadline = output->fold.tell_at_ns;
     for (int i = 0; i < 2; i++) {
         const cohi_sink *sink = &output->sinks[i];
         if (!sink->owner || !somebody_waits(output, sink))
@@ -242,6 +263,8 @@ uint64_t cohi_output_deadline(const cohi_output *output)
 
 void cohi_output_tick(cohi_output *output, uint64_t now)
 {
+    if (now >= output->fold.tell_at_ns)
+        cohi_output_unfold(output);
     for (int i = 0; i < 2; i++) {
         if (output->sinks[i].owner)
             pass_on_waiting(output, &output->sinks[i], now);
@@ -260,4 +283,5 @@ void cohi_output_drain(cohi_output *output)
     }
     for (int i = 0; i < 2; i++)
         pass_on_waiting(output, &output->sinks[i], cohi_now_ns());
+    cohi_output_unfold(output);
 }

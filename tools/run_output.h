@@ -15,6 +15,7 @@
 #define COHI_TOOLS_RUN_OUTPUT_H
 
 #include "base/clock.h"
+#include "run_fold.h"
 #include "run_sink.h"
 
 enum {
@@ -41,7 +42,8 @@ typedef struct cohi_output {
     cohi_sink *error_sink; /* sinks[0] when both are one file */
     cohi_source *sources;  /* two a rank: output, error */
     int count;
-    int tag; /* begin each line by its rank */
+    int tag;        /* begin each line by its rank */
+    cohi_fold fold; /* not used with `tag`: there each rank's lines are wanted */
 } cohi_output;
 
 /* 0, or -1 when there is no memory. */
@@ -65,6 +67,9 @@ void cohi_output_say(cohi_output *output, const char *text);
 
 /* When cohi_output_tick has something to do; UINT64_MAX: not by itself. */
 uint64_t cohi_output_deadline(const cohi_output *output);
+
+/* Tells what lines were left out because other ranks had said the same (run_fold.h). */
+void cohi_output_unfold(cohi_output *output);
 
 /* Ends lines of silent ranks that others wait for, and writes what can be written. */
 void cohi_output_tick(cohi_output *output, uint64_t now);

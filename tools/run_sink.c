@@ -65,7 +65,7 @@ static int make_room(cohi_sink *sink, size_t count)
     return 0;
 }
 
-int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
+static int append(cohi_sink *sink, const void *bytes, size_t count)
 {
     if (sink->error)
         return -1;
@@ -77,6 +77,26 @@ int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
         memcpy(sink->data + sink->end, bytes, count);
     sink->end += count;
     return 0;
+}
+
+static int wipe_note(cohi_sink *sink)
+{
+    static const char wipe[] = "\r\033[K";
+    if (!sink->noted)
+        return 0;
+    sink->noted = 0;
+    return append(sink, wipe, sizeof wipe - 1);
+}
+
+int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count)
+{
+    return wipe_note(sink) == 0 ? append(sink, bytes, count) : -1;
+}
+
+void cohi_sink_note(cohi_sink *sink, const char *text)
+{
+    if (wipe_note(sink) == 0 && *text && !sink->owner)
+        sink->noted = append(sink, text, strlen(text)) == 0;
 }
 
 /* A pipe that polls writable takes PIPE_BUF bytes without blocking. */

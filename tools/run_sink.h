@@ -22,6 +22,7 @@ typedef struct cohi_sink {
     size_t start, end, room; /* data[start, end) is still to be written */
 
     struct cohi_source *owner; /* whose line is open there, or NULL */
+    int noted;                 /* a note stands on the last line */
 } cohi_sink;
 
 void cohi_sink_open(cohi_sink *sink, int fd);
@@ -29,6 +30,10 @@ void cohi_sink_close(cohi_sink *sink);
 
 /* Adds to the queue. 0, or -1 when it was dropped: there is no memory (`lost`), or the sink failed. */
 int cohi_sink_append(cohi_sink *sink, const void *bytes, size_t count);
+
+/* Shows `text` on the last line of a terminal, in place of the note before it; "" shows none. Whatever is
+ * appended wipes it first. Shows nothing while a line of output is open. */
+void cohi_sink_note(cohi_sink *sink, const char *text);
 
 /* Writes what can be written at once. */
 void cohi_sink_flush(cohi_sink *sink);

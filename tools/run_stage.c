@@ -1,6 +1,6 @@
 #include "run.h"
 
-#include "core/verdict.h"
+#include "core/health/verdict.h"
 
 #include <sys/wait.h>
 
@@ -128,6 +128,11 @@ static int ended_before(const cohi_run *run, int rank)
             return other;
     }
     return -1;
+}
+
+int cohi_run_followed(const cohi_run *run, int rank)
+{
+    return ended_before(run, rank) >= 0;
 }
 
 static int cause_of(const cohi_run *run, int rank)

@@ -1,6 +1,7 @@
 #include "snapshot.h"
 
 #include "base/clock.h"
+#include "core/world/doing.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -28,8 +29,12 @@ static void take_operation(cohi_slot *slot, uint64_t now, cohi_snapshot_row *row
     unsigned op = atomic_load(&slot->op), phase = atomic_load(&slot->phase);
     uint64_t sequence = atomic_load(&slot->sequence), since = atomic_load(&slot->since_ns);
     row->waiting_ns = since && now > since ? now - since : 0;
+    row->waits_for = row->waiting_ns ? atomic_load(&slot->waits_for) : -1;
+    cohi_doing_list(slot, row->awaits, sizeof row->awaits);
     if (phase == COHI_PHASE_ABSENT)
         snprintf(row->operation, sizeof row->operation, "has not called init");
+    else if (phase == COHI_PHASE_LEFT && op == COHI_OP_INIT)
+        snprintf(row->operation, sizeof row->operation, "could not join");
     else if (phase == COHI_PHASE_LEFT)
         snprintf(row->operation, sizeof row->operation, "finalized");
     else if (op == COHI_OP_NONE || sequence == 0)

@@ -13,7 +13,9 @@
 typedef struct cohi_snapshot_row {
     char state[16];
     char operation[64];
+    char awaits[192];    /* what its waits were for; "": it had not waited long */
     uint64_t waiting_ns; /* how long it had been waiting; 0: it was not */
+    int waits_for;       /* the rank that it waited for; -1: for none in particular */
 } cohi_snapshot_row;
 
 typedef struct cohi_snapshot {

@@ -68,7 +68,7 @@ static int finished(cohi_slot *slot)
     return phase == COHI_PHASE_LEFT || phase == COHI_PHASE_ABSENT;
 }
 
-/* The board first: who is woken by the bell reads it. */
+/* The board first: a rank that the bell wakes reads it. */
 static void publish_end(const struct supervisor *self, int wait_status)
 {
     const cohi_board *board = self->charge->board;

@@ -50,14 +50,17 @@ static const cohi_flag_row flags[] = {
 };
 
 static const cohi_usage usage = {
-    "cohort tune",
-    "[FLAGS...]",
-    "Measures at length what jobs measure a little of at each start: which loops copy and reduce\n"
-    "fastest, from which sizes on to store past the caches, how fast lines, bytes and messages go\n"
-    "between two ranks. It takes some ten seconds, and a quiet machine.",
-    flags,
-    "Jobs read the file that COHORT_PROFILE names, or the one in the cache folder; cohort info\n"
-    "--host shows it.",
+    .command = "cohort tune",
+    .synopsis = "[FLAGS...]",
+    .summary = "Measures at length what jobs measure a little of at each start: which loops copy "
+               "and reduce\n"
+               "fastest, from which sizes on to store past the caches, how fast lines, bytes and "
+               "messages go\n"
+               "between two ranks. It takes some ten seconds, and a quiet machine.",
+    .flags = flags,
+    .notes = "Jobs read the file that COHORT_PROFILE names, or the one in the cache folder; cohort "
+             "info\n"
+             "--host shows it.",
 };
 
 /* ---- what one thread can measure ---- */

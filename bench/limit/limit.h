@@ -44,7 +44,7 @@ typedef struct cohi_limit_line {
     char rest[64 - 2 * sizeof(uint64_t)];
 } cohi_limit_line;
 
-/* Who meets: everybody's two lines as this process maps them, and which of them are its own. */
+/* A meeting: everybody's two lines as this process maps them, and which of them are its own. */
 typedef struct cohi_limit_meeting {
     cohi_limit_line *const *lines;
     int count;
@@ -111,8 +111,8 @@ double cohi_limit_turns(const cohi_limit_turn_form *form, const cohi_limit_pair 
 
 /* What goes with a turn. */
 typedef struct cohi_limit_load {
-    void (*write)(void *arg); /* by who gives the turn: all bytes anew, as a program would */
-    void (*copy)(void *arg);  /* by who gives it if `pushed`, else by who gets it */
+    void (*write)(void *arg); /* by the giver of the turn: all bytes again, as a program would */
+    void (*copy)(void *arg);  /* by the giver if `pushed`, else by the receiver */
     int pushed;
     void *arg;
 } cohi_limit_load;
@@ -229,7 +229,7 @@ typedef enum cohi_limit_shape {
     COHI_LIMIT_PULL,   /* meet; each fills its own target from all sources; meet */
     COHI_LIMIT_SHARED, /* meet; each does an equal share of all targets; meet */
     COHI_LIMIT_STAGED, /* each publishes its source in a slot and fills its target from the slots;
-                          who is done does not wait. In pieces of a slot where it is longer. */
+                          nobody waits at the end. In pieces of a slot where it is longer. */
 } cohi_limit_shape;
 
 typedef struct cohi_limit_collective cohi_limit_collective;
@@ -250,7 +250,7 @@ void cohi_limit_collective_run(const cohi_limit_collective *collective, cohi_lim
 /* All ranks wait for each other. */
 void cohi_limit_meet(const cohi_limit_meeting *meeting, cohi_limit_wait wait);
 
-/* Takes the range out of all caches, so that whoever reads it next reads the memory. 0, or -1 where
+/* Takes the range out of all caches, so that the next reader reads the memory. 0, or -1 where
  * this CPU does not let a program do that. */
 int cohi_limit_flush(const void *memory, size_t bytes);
 

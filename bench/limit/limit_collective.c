@@ -277,8 +277,8 @@ static void copy_short(char *target, const char *source, size_t bytes)
 }
 
 /*
- * Who has published turn - 1 has read all of turn - 2, so the slot may be written again. Everybody
- * publishes every turn, also one who has nothing to give: that is how it says that it has read.
+ * A rank that has published turn - 1 has read all of turn - 2, so the slot may be written again.
+ * Every rank publishes every turn, even with nothing to give: that is how it says that it has read.
  */
 static void publish(const cohi_limit_collective *collective, const struct work *work, uint64_t turn)
 {

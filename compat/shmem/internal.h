@@ -45,16 +45,16 @@ struct shmemi_state {
 extern struct shmemi_state shmemi;
 
 /*
- * The one way out of a misuse or a failure: a sentence on standard error that names the PE, the
+ * The one way out of a misuse or a failure: a message on standard error that names the PE, the
  * routine, its arguments (`format`) and what Cohort found, and the end of the whole job.
  */
 _Noreturn void shmemi_fail(const char *routine, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same with a reason of our own, in place of Cohort's last sentence. */
+/* Ends the job with a reason of our own, in place of Cohort's last error. */
 _Noreturn void shmemi_refuse(const char *routine, const char *reason);
 
-/* A sentence of Cohort's about PEs, not ranks, without the call that it names at its start. Returns
+/* Cohort's error message in terms of PEs, without the call that it names at its start. Returns
  * `room`; what does not fit is cut off. (messages.c) */
 enum { SHMEMI_SENTENCE_BYTES = 1024 };
 const char *shmemi_translate(const char *sentence, char *room, size_t bytes);
@@ -166,7 +166,7 @@ extern _Thread_local size_t shmemi_turn;
 /* Bytes that they take of the heap. */
 size_t shmemi_globals_bytes(void);
 
-/* Makes them symmetric; false, with Cohort's sentence, where that cannot be. */
+/* Makes them symmetric; false, with Cohort's error message, where that is not possible. */
 bool shmemi_open_globals(void);
 
 /* ---- collectives (reduce.c) ---- */

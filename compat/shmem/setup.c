@@ -158,7 +158,7 @@ static void print_message(void *arg, coh_log_level level, const char *message)
     fprintf(stderr, "shmem: %s: %s\n", names[level], shmemi_translate(message, text, sizeof text));
 }
 
-/* The launcher asks for warnings, which come in our words; who asks for more gets Cohort's. */
+/* The launcher asks for warnings, which come in our words; other levels show Cohort's own. */
 static void choose_messages(void)
 {
     const char *asked = getenv("COHORT_LOG");

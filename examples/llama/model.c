@@ -262,12 +262,12 @@ coh_status llama_open(llama_model *model, coh_world *world, const char *folder, 
 void llama_close(llama_model *model)
 {
     coh_relay_destroy(model->relay);
-    coh_program_destroy(model->single);
-    coh_program_destroy(model->chunk);
+    (void)coh_program_destroy(model->single);
+    (void)coh_program_destroy(model->chunk);
     weights_free(&model->weights);
-    coh_device_close(model->device);
-    coh_team_destroy(model->row);
-    coh_team_destroy(model->column);
+    (void)coh_device_close(model->device);
+    (void)coh_team_destroy(model->row);
+    (void)coh_team_destroy(model->column);
     free(model->logits);
 }
 

@@ -170,8 +170,8 @@ coh_status weights_read(weights *all, const st_archive *archive, const coh_shard
             status = read_weight(&from, &all->list[i], shard);
     }
     all->file_bytes = from.bytes;
-    coh_pipeline_destroy(from.pipeline);
-    coh_copier_destroy(from.copier);
+    (void)coh_pipeline_destroy(from.pipeline);
+    (void)coh_copier_destroy(from.copier);
     return status;
 }
 
@@ -186,7 +186,7 @@ coh_status weights_bind(const weights *all, coh_program *program)
 
 void weights_free(weights *all)
 {
-    coh_buffer_destroy(all->buffer);
+    (void)coh_buffer_destroy(all->buffer);
     free(all->list);
     *all = (weights){0};
 }

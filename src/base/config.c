@@ -126,14 +126,29 @@ static coh_status parse_word(const char *what, const char *text, const char *con
     return cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' is not one of %s", what, text, expected);
 }
 
+/* Off and on in turn. */
+#define FLAG_WORDS "0", "1", "no", "yes", "off", "on", "false", "true"
+enum { FLAG_WORD_COUNT = 8 };
+
 static coh_status parse_flag(const char *what, const char *text, uint64_t *flag)
 {
-    static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
+    static const char *const words[] = {FLAG_WORDS};
     uint64_t index = 0;
-    coh_status status = parse_word(what, text, words, sizeof words / sizeof *words,
-                                   "on, off, yes, no, 1, 0", &index);
+    coh_status status =
+        parse_word(what, text, words, FLAG_WORD_COUNT, "on, off, yes, no, 1, 0", &index);
     if (status == COH_OK)
         *flag = index & 1;
+    return status;
+}
+
+static coh_status parse_check(const char *what, const char *text, uint64_t *level)
+{
+    static const char *const words[] = {FLAG_WORDS, "order"};
+    uint64_t index = 0;
+    coh_status status =
+        parse_word(what, text, words, FLAG_WORD_COUNT + 1, "on, off, yes, no, 1, 0, order", &index);
+    if (status == COH_OK)
+        *level = index == FLAG_WORD_COUNT ? COHI_CHECK_ORDER : index & 1;
     return status;
 }
 
@@ -161,6 +176,8 @@ static coh_status parse_knob(const cohi_knob *knob, void *field)
         return parse_flag(knob->variable, text, field);
     case COHI_KNOB_LEVEL:
         return parse_level(knob->variable, text, field);
+    case COHI_KNOB_CHECK:
+        return parse_check(knob->variable, text, field);
     }
     return COH_OK;
 }

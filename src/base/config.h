@@ -15,8 +15,16 @@ typedef enum cohi_knob_type {
     COHI_KNOB_SIZE,    /* uint64_t bytes: 64K, 2G; "auto" is 0 */
     COHI_KNOB_SECONDS, /* uint64_t nanoseconds: 30, 0.5, 500ms, 2m; "off" is 0 */
     COHI_KNOB_FLAG,    /* uint64_t 0 or 1: 0/1, no/yes, off/on */
-    COHI_KNOB_LEVEL    /* uint64_t, a coh_log_level by name */
+    COHI_KNOB_LEVEL,   /* uint64_t, a coh_log_level by name */
+    COHI_KNOB_CHECK    /* uint64_t, a cohi_check_level: as a flag, or "order" */
 } cohi_knob_type;
+
+/* What COHORT_CHECK asks for. */
+typedef enum cohi_check_level {
+    COHI_CHECK_OFF = 0,
+    COHI_CHECK_BOUNDS = 1, /* put and get against the allocation */
+    COHI_CHECK_ORDER = 2   /* the race check: core/onesided/race.h */
+} cohi_check_level;
 
 /* The row of a collective whose algorithm can be forced by name. */
 #define COHI_ALGORITHM_KNOB(X, field, variable)                                             \
@@ -45,8 +53,9 @@ typedef enum cohi_knob_type {
       "address space allows; in steps of 2M")                                                      \
     X(huge_pages, COHI_KNOB_FLAG, "COHORT_HUGE_PAGES", "on",                                       \
       "ask the kernel for huge pages under the heap")                                              \
-    X(check, COHI_KNOB_FLAG, "COHORT_CHECK", "off",                                                \
-      "check put and get against the allocation, not only the heap")                               \
+    X(check, COHI_KNOB_CHECK, "COHORT_CHECK", "off",                                               \
+      "on: check put and get against the allocation, not only the heap; order: show what a "       \
+      "forgotten barrier, wait, quiet or fence does (docs/race-check.md)")                         \
     X(log, COHI_KNOB_LEVEL, "COHORT_LOG", "off",                                                   \
       "messages on standard error: off, error, warn, info, debug")                                 \
     X(warn, COHI_KNOB_SECONDS, "COHORT_WARN", "5",                                                 \
@@ -58,7 +67,7 @@ typedef enum cohi_knob_type {
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
-      "how often to look again before yielding the core; auto: by who else wants it")              \
+      "how often to look again before yielding the core; auto: by what else wants it")             \
     X(kernels, COHI_KNOB_TEXT, "COHORT_KERNELS", "auto",                                           \
       "instructions to reduce and convert with: auto, avx512bf16, avx512, avx2, neon or portable") \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \
@@ -83,6 +92,7 @@ typedef enum cohi_knob_type {
 #define COHI_KNOB_FIELD_COHI_KNOB_SECONDS uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_FLAG    uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_LEVEL   uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_CHECK   uint64_t
 
 /* Texts point into the environment or the table: copy what must outlive a setenv. */
 typedef struct cohi_config {
@@ -94,7 +104,7 @@ typedef struct cohi_config {
 /* Reads all knobs. COH_INVALID_ARGUMENT names the variable, its value and what it may be. */
 coh_status cohi_config_load(cohi_config *config);
 
-/* One row of the table, for who prints it. */
+/* One row of the table, for printing. */
 typedef struct cohi_knob {
     cohi_knob_type type;
     const char *variable;

@@ -1,11 +1,19 @@
 #include "base/error.h"
 
+#include "base/os.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
-static _Thread_local char sentence[COHI_SENTENCE_BYTES];
+#define NO_FACTS                                                             \
+    {                                                                        \
+        .size = sizeof(coh_error), .status = COH_OK, .rank = -1, .peer = -1, \
+        .offset = COH_NO_FACT, .length = COH_NO_FACT, .limit = COH_NO_FACT   \
+    }
+
+static _Thread_local cohi_error last = {.facts = NO_FACTS};
 
 static const struct status_row {
     coh_status status;
@@ -39,16 +47,54 @@ const char *coh_status_text(coh_status status)
 
 const char *coh_last_error(void)
 {
-    return sentence;
+    return last.sentence;
+}
+
+coh_status coh_last_error_facts(coh_error *facts)
+{
+    static const char call[] = "coh_last_error_facts";
+    const size_t least = offsetof(coh_error, limit) + sizeof facts->limit;
+    if (!facts)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: facts is NULL", call);
+    size_t size = facts->size;
+    if (size < least)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: facts->size is %zu; at least %zu", call, size,
+                         least);
+    memcpy(facts, &last.facts, size < sizeof *facts ? size : sizeof *facts);
+    facts->size = size;
+    return COH_OK;
+}
+
+/* ---- failing ---- */
+
+/* The operation and the rank, as the head of the sentence has them. */
+static void read_head(const char *sentence, coh_error *facts)
+{
+    int rank, head = 0;
+    if (sscanf(sentence, "rank %d: %n", &rank, &head) == 1 && head > 0)
+        facts->rank = rank;
+    size_t length = strspn(sentence + head, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (sentence[head + (int)length] == ':' && length < sizeof facts->operation
+        && strncmp(sentence + head, "coh_", 4) == 0)
+        memcpy(facts->operation, sentence + head, length); /* the rest is zero */
+}
+
+/* The arguments may point into the old sentence. */
+static void compose(const char *format, va_list arguments)
+{
+    int kept = errno;
+    char fresh[COHI_SENTENCE_BYTES];
+    vsnprintf(fresh, sizeof fresh, format, arguments);
+    memcpy(last.sentence, fresh, sizeof last.sentence);
+    errno = kept;
 }
 
 coh_status cohi_fail_v(coh_status status, const char *format, va_list arguments)
 {
-    int kept = errno;
-    char fresh[COHI_SENTENCE_BYTES]; /* the arguments may point into the old sentence */
-    vsnprintf(fresh, sizeof fresh, format, arguments);
-    memcpy(sentence, fresh, sizeof sentence);
-    errno = kept;
+    compose(format, arguments);
+    last.facts = (coh_error)NO_FACTS;
+    last.facts.status = status;
+    read_head(last.sentence, &last.facts);
     return status;
 }
 
@@ -61,6 +107,16 @@ coh_status cohi_fail(coh_status status, const char *format, ...)
     return status;
 }
 
+coh_status cohi_fail_reworded(coh_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    compose(format, arguments);
+    va_end(arguments);
+    last.facts.status = status;
+    return status;
+}
+
 coh_status cohi_fail_add(coh_status status, const char *format, ...)
 {
     if (status != COH_PEER_LOST && status != COH_STALLED && status != COH_TIMED_OUT)
@@ -70,7 +126,32 @@ coh_status cohi_fail_add(coh_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(more, sizeof more, format, arguments);
     va_end(arguments);
-    return cohi_fail(status, "%s; %s", sentence, more);
+    return cohi_fail_reworded(status, "%s; %s", last.sentence, more);
+}
+
+coh_status cohi_fail_peer(coh_status status, int peer)
+{
+    last.facts.peer = peer;
+    return status;
+}
+
+coh_status cohi_fail_range(coh_status status, uint64_t offset, uint64_t length, uint64_t limit)
+{
+    last.facts.offset = offset;
+    last.facts.length = length;
+    last.facts.limit = limit;
+    return status;
+}
+
+void cohi_error_keep(cohi_error *error)
+{
+    *error = last;
+}
+
+coh_status cohi_fail_again(const cohi_error *error)
+{
+    last = *error;
+    return error->facts.status;
 }
 
 coh_status coh_fail(coh_status status, const char *format, ...)
@@ -130,6 +211,5 @@ coh_status cohi_fail_os(int error, const char *format, ...)
         describe_descriptor_limit(limit, sizeof limit);
     else if (error == EFBIG)
         describe_file_limit(limit, sizeof limit);
-    const char *why = strerrordesc_np(error);
-    return cohi_fail(status_of_errno(error), "%s: %s%s", what, why ? why : "unknown error", limit);
+    return cohi_fail(status_of_errno(error), "%s: %s%s", what, cohi_os_error_text(error), limit);
 }

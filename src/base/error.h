@@ -1,5 +1,5 @@
 /*
- * error.h - the status of a failed call and its sentence.
+ * error.h - the status of a failed call and its error message.
  *
  * The function that decides on an error calls cohi_fail once; its callers only pass the status on.
  */
@@ -9,20 +9,46 @@
 #include <cohort.h>
 #include <stdarg.h>
 
-/* The longest sentence kept, its final NUL included. Longer ones are cut. */
+/* The longest error message, its final NUL included. Longer ones are cut. */
 enum { COHI_SENTENCE_BYTES = 1024 };
 
-/* Sets the calling thread's sentence and returns `status`. Keeps errno. */
+/* All that is kept of a failure. */
+typedef struct cohi_error {
+    char sentence[COHI_SENTENCE_BYTES];
+    coh_error facts;
+} cohi_error;
+
+/*
+ * Sets the calling thread's sentence and returns `status`. Keeps errno. The sentence begins with
+ * "coh_call: " or "rank N: coh_call: ": the operation and the rank of its facts are taken from
+ * there, so that they are stated once. The other facts are those of the calls below.
+ */
 coh_status cohi_fail(coh_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 coh_status cohi_fail_v(coh_status status, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* Adds to the sentence what the call was to do, where `status` tells of other ranks (COH_PEER_LOST,
- * COH_STALLED, COH_TIMED_OUT) and so was decided on without the arguments. Returns `status`. */
+/* Adds the arguments of the call to the error message, where `status` tells of other ranks
+ * (COH_PEER_LOST, COH_STALLED, COH_TIMED_OUT) and so was decided without them. Returns `status`. */
 coh_status cohi_fail_add(coh_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The same with another sentence: the facts of the last failure stay, but for `status`. */
+coh_status cohi_fail_reworded(coh_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/*
+ * Add to the facts of the last failure, which is `status`, and return it: the rank that it is about;
+ * where, how long, and what the limit was, each COH_NO_FACT where there is none.
+ */
+coh_status cohi_fail_peer(coh_status status, int peer);
+coh_status cohi_fail_range(coh_status status, uint64_t offset, uint64_t length, uint64_t limit);
+
+/* Keeps the calling thread's last failure, and makes a kept one the last again, of which it returns
+ * the status. */
+void cohi_error_keep(cohi_error *error);
+coh_status cohi_fail_again(const cohi_error *error);
 
 /* As cohi_fail with COH_SYSTEM, or COH_LIMIT or COH_NO_MEMORY where `error` (an errno) says so, and
  * the errno's text at the end. */

@@ -139,6 +139,17 @@ static void read_cache(int index)
         facts.level3_cores = count_list(shared);
 }
 
+/* What sysconf is asked for where /sys does not tell; only glibc's knows it. */
+#ifdef __GLIBC__
+enum {
+    ASK_LEVEL1 = _SC_LEVEL1_DCACHE_SIZE,
+    ASK_LEVEL2 = _SC_LEVEL2_CACHE_SIZE,
+    ASK_LEVEL3 = _SC_LEVEL3_CACHE_SIZE
+};
+#else
+enum { ASK_LEVEL1 = -1, ASK_LEVEL2 = -1, ASK_LEVEL3 = -1 };
+#endif
+
 static uint64_t known_or(uint64_t bytes, int name, uint64_t otherwise)
 {
     long told = bytes == 0 ? sysconf(name) : 0;
@@ -151,9 +162,9 @@ static void read_caches(void)
     enum { MOST = 8, LEVEL1 = 32 << 10, LEVEL2 = 512 << 10 };
     for (int index = 0; index < MOST; index++)
         read_cache(index);
-    facts.level1 = known_or(facts.level1, _SC_LEVEL1_DCACHE_SIZE, LEVEL1);
-    facts.level2 = known_or(facts.level2, _SC_LEVEL2_CACHE_SIZE, LEVEL2);
-    facts.level3 = known_or(facts.level3, _SC_LEVEL3_CACHE_SIZE, 4 * facts.level2);
+    facts.level1 = known_or(facts.level1, ASK_LEVEL1, LEVEL1);
+    facts.level2 = known_or(facts.level2, ASK_LEVEL2, LEVEL2);
+    facts.level3 = known_or(facts.level3, ASK_LEVEL3, 4 * facts.level2);
     if (facts.level3_cores < 1)
         facts.level3_cores = facts.cores;
 }

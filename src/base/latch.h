@@ -3,9 +3,9 @@
  *
  * Unlike a mutex it is given back by a plain store. A mutex's read-modify-write would wait until
  * what was stored under it is everywhere, and where a message is sent that is a line of another
- * rank's memory. Who finds a latch taken looks again for a while, then sleeps. The one that gives
- * it back does not fence before it looks for sleepers; one that is missed looks again within a
- * millisecond.
+ * rank's memory. A thread that finds a latch taken looks again for a while, then sleeps. The thread
+ * that gives it back does not fence before it looks for sleepers; a sleeper that it misses looks
+ * again within a millisecond.
  */
 #ifndef COHI_BASE_LATCH_H
 #define COHI_BASE_LATCH_H

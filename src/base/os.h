@@ -52,7 +52,7 @@ int cohi_os_window_copy(int fd, uint64_t offset, size_t bytes, void **copy);
 int cohi_os_window_replace(void *copy, void *base, size_t bytes);
 
 /* A view whose writes are private from now on. Nothing is copied and no write of another thread is
- * lost; but whoever writes to the file is still seen in pages that this process does not write. */
+ * lost. Pages that this process does not write still show what others write to the file. */
 int cohi_os_window_detach(int fd, uint64_t offset, void *base, size_t bytes);
 
 /* Backs [from, to) of a shared file with memory, or fails with ENOMEM/ENOSPC and no effect. */
@@ -87,7 +87,7 @@ cohi_os_memory cohi_os_memory_look(void);
 /* The same from numbers: a cgroup's limit and use, the host's total and what that has left. */
 cohi_os_memory cohi_os_memory_judge(uint64_t limit, uint64_t used, uint64_t total, uint64_t left);
 
-/* "N are available (this host has ...)", to end the sentence of an error; up to
+/* "N are available (this host has ...)", to end an error message; up to
  * COHI_OS_MEMORY_TEXT bytes. */
 enum { COHI_OS_MEMORY_TEXT = 240 };
 void cohi_os_memory_describe(const cohi_os_memory *memory, char *text, size_t room);
@@ -100,7 +100,7 @@ uint64_t cohi_os_address_space_left(void);
 
 /* ---- futex (os_futex.c) ---- */
 
-/* Sleeps while *word == expected, for at most `timeout_ns`. Returns early at will. */
+/* Sleeps while *word == expected, for at most `timeout_ns`. May return early. */
 void cohi_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_ns);
 
 /* Wakes all that sleep on `word`, in every process that maps it. */
@@ -177,11 +177,11 @@ int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, vo
 /* The kernel's id of the calling thread. */
 int cohi_os_thread_id(void);
 
-/* Says that the calling thread is one of ours that carries out nothing of the program's; or is so
- * no longer. */
+/* Marks the calling thread as one of the library's own that does no work of the program; false
+ * takes the mark back. */
 void cohi_os_thread_serves(bool serves);
 
-/* The same of another thread, by its kernel's id: who gives it work says so before it wakes. */
+/* Marks another thread, by its kernel id: called by the giver of work, before that thread wakes. */
 void cohi_os_thread_serves_as(int thread, bool serves);
 
 /* Whether the first thread of the process has ended, and all others but ours. */
@@ -199,6 +199,9 @@ typedef struct cohi_os_threads {
 bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_os_threads *seen);
 /* How many threads this process has; 0 where the kernel does not tell. */
 int cohi_os_thread_count(void);
+
+/* "No such file or directory", untranslated; "unknown error" or the like for a number that is none. */
+const char *cohi_os_error_text(int error);
 
 /* "Segmentation fault", or "unknown" for a signal without a description. */
 const char *cohi_os_signal_text(int signal);
@@ -224,7 +227,7 @@ int cohi_os_local_connect(const char *name, int *fd);
 /* Takes a connection if one is waiting; EAGAIN when none is. */
 int cohi_os_local_accept(int listener, int *fd);
 
-/* Who is at the other end, as the kernel knows it. */
+/* The user and process at the other end, from the kernel. */
 int cohi_os_peer_credentials(int fd, uid_t *uid, pid_t *pid);
 
 /*

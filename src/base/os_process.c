@@ -230,9 +230,24 @@ int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, vo
     return error;
 }
 
+/* glibc has the texts without a translation, and safe from every thread; musl's own are both. */
+const char *cohi_os_error_text(int error)
+{
+#ifdef __GLIBC__
+    const char *text = strerrordesc_np(error);
+    return text ? text : "unknown error";
+#else
+    return strerror(error);
+#endif
+}
+
 const char *cohi_os_signal_text(int signal)
 {
+#ifdef __GLIBC__
     const char *text = sigdescr_np(signal);
+#else
+    const char *text = signal > 0 && signal < SIGRTMIN ? strsignal(signal) : NULL;
+#endif
     if (text)
         return text;
     return signal >= SIGRTMIN && signal <= SIGRTMAX ? "a real-time signal" : "unknown";

@@ -142,11 +142,11 @@ static void attach_fds(struct msghdr *message, union fd_room *room, const int *f
         return;
     memset(room, 0, sizeof *room);
     message->msg_control = room->bytes;
-    message->msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
+    message->msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * (size_t)count);
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
+    header->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * (size_t)count);
     memcpy(CMSG_DATA(header), fds, sizeof(int) * (size_t)count);
 }
 

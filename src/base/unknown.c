@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    LONGEST_NAME = 63, /* what is longer is nobody's slip */
+    LONGEST_NAME = 63, /* longer names are not typing errors */
     FARTHEST = 3       /* edits; a name that needs more is not a misspelt one */
 };
 

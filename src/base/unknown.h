@@ -6,7 +6,7 @@
 
 /*
  * Finds the next variable COHORT_* that is no knob, from index *at of the environment on, moves *at
- * past it, and writes a sentence that names it and the nearest knob. Returns 0 when there is none.
+ * past it, and writes a message that names it and the nearest knob. Returns 0 when there is none.
  * COHORT_TEST_* belongs to the tests.
  */
 int cohi_unknown_next(size_t *at, char *sentence, size_t bytes);

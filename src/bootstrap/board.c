@@ -52,12 +52,18 @@ size_t cohi_slot_staging_offset(int size, int team)
     return cohi_slot_lane_offset(size, size) + (size_t)team * sizeof(cohi_staging);
 }
 
+size_t cohi_slot_log_offset(int size)
+{
+    return cohi_slot_staging_offset(size, COHI_TEAMS);
+}
+
 _Static_assert(sizeof(cohi_staging) % HEAD_BYTES == 0, "staging areas are whole pages");
+_Static_assert(COHI_LOG_BYTES % HEAD_BYTES == 0, "and so are logs");
 
 /* A page multiple, so that no two ranks' words are ever prefetched together. */
 size_t cohi_slot_stride(int size)
 {
-    return cohi_slot_staging_offset(size, COHI_TEAMS);
+    return cohi_slot_log_offset(size) + COHI_LOG_BYTES;
 }
 
 static size_t board_bytes(size_t size, size_t stride)
@@ -106,6 +112,13 @@ coh_status cohi_board_commit_staging(cohi_board *board, int rank, int team)
     size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
     return commit(board, slot + cohi_slot_staging_offset(size, team),
                   slot + cohi_slot_staging_offset(size, team + 1));
+}
+
+coh_status cohi_board_commit_log(cohi_board *board, int rank)
+{
+    size_t log = HEAD_BYTES + (size_t)rank * board->head->stride
+                 + cohi_slot_log_offset((int)board->head->size);
+    return commit(board, log, log + COHI_LOG_BYTES);
 }
 
 /* What every job needs of a slot is backed at once: all up to the area of the world's team.
@@ -271,6 +284,29 @@ static const char *describe_ended(unsigned phase, uint64_t end, char *text, size
         return "failed";
     }
     return clean ? "done" : "failed";
+}
+
+void cohi_slot_publish_error(cohi_slot *slot, coh_status status, const char *call, const char *what)
+{
+    unsigned turn = atomic_load(&slot->error_turn);
+    if (turn % 2 != 0 || !atomic_compare_exchange_strong(&slot->error_turn, &turn, turn + 1))
+        return;
+    snprintf(slot->error, sizeof slot->error, "%s: %s", call, what);
+    atomic_store(&slot->error_status, (int)status);
+    atomic_store(&slot->error_ns, cohi_now_ns());
+    atomic_store(&slot->error_turn, turn + 2);
+}
+
+uint64_t cohi_slot_read_error(const cohi_slot *read_only, coh_status *status,
+                              char text[COHI_ERROR_BYTES])
+{
+    cohi_slot *slot = (cohi_slot *)read_only; /* atomic_load takes no const in C11 */
+    unsigned turn = atomic_load(&slot->error_turn);
+    memcpy(text, slot->error, COHI_ERROR_BYTES);
+    text[COHI_ERROR_BYTES - 1] = '\0';
+    *status = (coh_status)atomic_load(&slot->error_status);
+    uint64_t at_ns = atomic_load(&slot->error_ns);
+    return turn != 0 && turn % 2 == 0 && atomic_load(&slot->error_turn) == turn ? at_ns : 0;
 }
 
 bool cohi_slot_is_stopped(const cohi_slot *slot, pid_t pid)

@@ -31,9 +31,11 @@ enum {
     COHI_ROUNDS = 10, /* of a dissemination over as many */
     COHI_TEAMS = 64,  /* that a rank can be in at once: the world, the host's, and others */
     COHI_LANE_BYTES = 65536,
-    COHI_LINE_PAIR = 128, /* bytes that the hardware may fetch together */
+    COHI_LOG_BYTES = 5 << 20, /* of puts under way to the rank, when races are looked for */
+    COHI_LINE_PAIR = 128,     /* bytes that the hardware may fetch together */
     COHI_POST_BYTES = COHI_CACHE_LINE - 8,
     COHI_POST_WIDE = 16 * COHI_CACHE_LINE, /* of a longer contribution that still is in the post */
+    COHI_ERROR_BYTES = 448,                /* of the message of a failed call */
     COHI_POSTS = 4 /* epochs that a member can be ahead of another, plus one; a power of two */
 };
 
@@ -53,7 +55,7 @@ typedef struct cohi_flag {
     _Alignas(COHI_CACHE_LINE) _Atomic uint64_t mark; /* epoch << 32 | fingerprint */
 } cohi_flag;
 
-/* What a member calls, in words that can be compared and shown; see core/terms.h. */
+/* What a member calls, in words that can be compared and shown; see core/team/terms.h. */
 typedef struct cohi_terms {
     uint32_t op;    /* cohi_opcode */
     int32_t status; /* not COH_OK: the member's call was refused */
@@ -75,7 +77,7 @@ typedef struct cohi_post {
     unsigned char wide[COHI_POST_WIDE];
 } cohi_post;
 
-/* The terms of a post, for who finds that the marks differ. */
+/* The terms of a post, read by a member that finds that the marks differ. */
 typedef struct cohi_posted_terms {
     _Alignas(COHI_CACHE_LINE) cohi_terms terms;
 } cohi_posted_terms;
@@ -139,7 +141,7 @@ typedef enum cohi_phase {
 
 /*
  * One wait of one thread of a rank, as others see it once it takes long. A rank has as many as
- * threads of it wait. Written by the thread, read by whoever asks why nothing goes on.
+ * threads of it wait. Written by the thread, read by any rank or tool that asks why nothing moves.
  */
 enum { COHI_DOINGS = 24, COHI_SET_WORDS = COHI_RANKS_MAX / 64 };
 
@@ -148,15 +150,24 @@ enum {
     COHI_DOING_ENDS = 2 /* it ends by itself, at a time that the caller gave */
 };
 
+/* In cohi_doing.word; the lower bits are the coh_dtype, then the coh_compare. */
+enum {
+    COHI_WORD_COMPARE_SHIFT = 8,
+    COHI_WORD_SHOWN = 1 << 16, /* there is a word */
+    COHI_WORD_OTHERS = 1 << 17 /* it is one of several */
+};
+
 typedef struct cohi_doing {
     /* 0 while it is free or being written; else differs from all that were here before. */
     _Alignas(COHI_CACHE_LINE) atomic_uint turn;
     atomic_uint last_turn;
-    atomic_int thread; /* the kernel's id of it; 0: free */
-    atomic_uint op;    /* cohi_opcode */
-    atomic_uint how;   /* bits from above */
-    atomic_int rank;   /* that is waited for; -1: those of `set` */
-    atomic_int tag;    /* of a message; -1: none, or any */
+    atomic_int thread;                      /* the kernel's id of it; 0: free */
+    atomic_uint op;                         /* cohi_opcode */
+    atomic_uint how;                        /* bits from above */
+    atomic_int rank;                        /* that is waited for; -1: those of `set` */
+    atomic_int tag;                         /* of a message; -1: none, or any */
+    atomic_uint word;                       /* that is waited for, as bits from above; 0: none */
+    _Atomic uint64_t wanted, found, offset; /* its value to come, its value now, where it is */
     _Atomic uint64_t sequence;
     _Atomic uint64_t looked_ns; /* it has looked in vain since then */
     _Atomic uint64_t set[COHI_SET_WORDS];
@@ -177,10 +188,10 @@ typedef struct cohi_slot {
     atomic_uint phase;
     atomic_uint stopped;  /* by a signal, as waitpid(2) told; 0 too where nobody supervises it */
     _Atomic uint64_t end; /* 0, or COHI_ENDED | wait status of waitpid(2) */
-    uint64_t image_link;  /* of use to the rank's own kernel only; see core/image.h */
+    uint64_t image_link;  /* of use to the rank's own kernel only; see core/world/image.h */
     atomic_uint image;    /* 0, the thread that stands for the program, or that it is gone */
 
-    /* What it is doing. Written by the rank, read by who asks. */
+    /* What it is doing. Written by the rank, read by peers and tools. */
     _Alignas(COHI_CACHE_LINE) atomic_uint op; /* cohi_opcode; COHI_OP_NONE outside Cohort */
     atomic_int team;                          /* that the operation is of */
     atomic_int waits_for;                     /* a rank, or -1 */
@@ -201,9 +212,15 @@ typedef struct cohi_slot {
     atomic_uint watchers; /* those of them that sleep for a word of the heap */
     atomic_uint core;     /* the core that the rank was last seen on, and 1; 0: not known */
 
-    /* Behind the slot: the verdict on each rank (see core/verdict.h); for each team an area in
+    /* The last call of the rank that failed, for the launcher's report. */
+    _Alignas(COHI_CACHE_LINE) atomic_uint error_turn; /* odd while it is written; 0: none failed */
+    atomic_int error_status;                          /* coh_status */
+    _Atomic uint64_t error_ns;                        /* when */
+    char error[COHI_ERROR_BYTES];                     /* "coh_put: there is no rank 9; ..." */
+
+    /* Behind the slot: the verdict on each rank (see core/health/verdict.h); for each team an area in
      * which it meets; for each rank a lane on which its messages come; for each team a staging
-     * area. Reach them by the functions below. */
+     * area; a log for the race check. Reach them by the functions below. */
 } cohi_slot;
 
 #define COHI_ENDED (UINT64_C(1) << 32)
@@ -220,6 +237,8 @@ typedef struct cohi_board_head {
     _Atomic uint64_t warned_ns;   /* the longest wait that a rank has warned of */
     atomic_uint circle_state;     /* 0, 1 while `circle` is written, 2 */
     char circle[512];             /* who waits for whom, of ranks that were found stuck */
+    atomic_uint race_state;       /* the same of `race` */
+    char race[768];               /* the first race that was named (core/onesided/race.h) */
     cohi_profile profile;         /* of the host: all its ranks go by it */
 } cohi_board_head;
 
@@ -229,7 +248,7 @@ typedef struct cohi_board {
     int fd; /* kept open: it is what `cohort ps` finds */
 } cohi_board;
 
-/* Makes a board for `size` ranks, who will go by `profile`. */
+/* Makes a board for `size` ranks, which will use `profile`. */
 coh_status cohi_board_create(int size, pid_t launcher, const char *program,
                              const cohi_profile *profile, cohi_board *board);
 
@@ -253,6 +272,7 @@ size_t cohi_slot_meet_offset(int size, int team);
 size_t cohi_slot_record_offset(int size, int team, uint32_t epoch, int index);
 size_t cohi_slot_lane_offset(int size, int from);
 size_t cohi_slot_staging_offset(int size, int team);
+size_t cohi_slot_log_offset(int size);
 
 static inline _Atomic uint64_t *cohi_slot_verdict(cohi_slot *slot, int rank)
 {
@@ -275,14 +295,27 @@ static inline cohi_staging *cohi_slot_staging(cohi_slot *slot, int size, int tea
     return (cohi_staging *)((char *)slot + cohi_slot_staging_offset(size, team));
 }
 
-/* Backs what a rank needs to meet in `team` with memory. Lanes are backed by who writes to them. */
+/* Backs what a rank needs to meet in `team` with memory. A lane is backed by its sender. */
 coh_status cohi_board_commit(cohi_board *board, int rank, int team);
 
 /* The same for the rank's staging area of `team`. */
 coh_status cohi_board_commit_staging(cohi_board *board, int rank, int team);
 
+/* The same for its log. */
+coh_status cohi_board_commit_log(cohi_board *board, int rank);
+
 /* Wakes the threads of the rank that sleep. Call after the write they may sleep for. */
 void cohi_slot_ring(cohi_slot *slot);
+
+/* Publishes that a call of the slot's own rank failed: "CALL: WHAT". A thread that fails while another
+ * publishes stays silent. */
+void cohi_slot_publish_error(cohi_slot *slot, coh_status status, const char *call,
+                             const char *what);
+
+/* What the rank published last: the time, with the message in `text` and its status; 0: nothing, or
+ * it is being written. */
+uint64_t cohi_slot_read_error(const cohi_slot *slot, coh_status *status,
+                              char text[COHI_ERROR_BYTES]);
 
 /* Whether the rank's process is stopped: as /proc has it, or where that does not tell, as the
  * supervisor has seen it. */

@@ -47,7 +47,7 @@ static void tell_refusals(cohi_door *door, uint64_t now)
 {
     if (door->refused == 0)
         return;
-    cohi_log(COH_LOG_WARN, "init: refused %llu connection%s that could not prove to be of this job",
+    cohi_log(COH_LOG_WARN, "init: refused %llu connection%s that did not prove to be of this job",
              door->refused, door->refused == 1 ? "" : "s");
     door->refused = 0;
     door->told_ns = now;
@@ -176,7 +176,7 @@ static bool find_hello(cohi_door *door, cohi_link_message *hello, int *link)
     return false;
 }
 
-/* Who waits outside of a full door is not looked at: that would be readable all the time. */
+/* While the door is full the listener is not polled: it would be readable all the time. */
 static void sleep_at(cohi_door *door, bool crowded, uint64_t until_ns)
 {
     uint64_t now = cohi_now_ns();

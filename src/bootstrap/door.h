@@ -1,8 +1,8 @@
 /*
  * door.h - where rank 0 lets the others in.
  *
- * Any process of the host can connect. Rank 0 lets in who belongs to its user and sends a whole
- * hello with the job's secret. All connections are read at the same time, so one that says nothing
+ * Any process of the host can connect. Rank 0 lets in processes of its own user that send a
+ * whole hello with the job's secret. All connections are read at the same time, so a silent one
  * delays nobody; it is dropped after a second, or sooner when its place is needed. Refusals are
  * logged by one line at once, and from then on counted, with a line a second at most.
  */

@@ -125,8 +125,8 @@ static coh_status fail_missing(const cohi_group *group, const struct vigil *vigi
                      (double)group->patience.timeout_ns / 1e9);
 }
 
-/* Tells who waits for the root that it is there, so that they do not give up before it does. A rank
- * that takes nothing is not waited for: what one misses the next word makes up for. */
+/* Tells the ranks that wait for the root that it is alive, so that they do not give up before it
+ * does. A rank whose socket is full is skipped: the next such message makes up for this one. */
 static void send_word(const cohi_group *group, struct vigil *vigil, const char *text)
 {
     cohi_link_message message = cohi_link_make(COHI_LINK_WAIT, 0, group->size);
@@ -164,8 +164,8 @@ static coh_status fail_link(int error, int rank)
         return cohi_fail(COH_TIMED_OUT,
                          "coh_init: rank %d did not answer in time (COHORT_INIT_TIMEOUT)", rank);
     if (error == EPROTO)
-        return cohi_fail(COH_TRANSPORT, "coh_init: rank %d sent what is not a message of ours",
-                         rank);
+        return cohi_fail(COH_TRANSPORT,
+                         "coh_init: rank %d sent something that is not a message of Cohort", rank);
     return cohi_fail_os(error, "coh_init: the connection to rank %d failed", rank);
 }
 
@@ -189,7 +189,7 @@ static coh_status judge_hello(const cohi_group *group, const cohi_link_message *
                          "coh_init: rank %d runs version %s of the library, rank 0 version %s",
                          hello->rank, hello->version, coh_version_string());
     if (hello->size != group->size)
-        return cohi_fail(COH_MISMATCH, "coh_init: rank %d was told of %d ranks, rank 0 of %d ranks",
+        return cohi_fail(COH_MISMATCH, "coh_init: rank %d expects %d ranks, rank 0 expects %d",
                          hello->rank, hello->size, group->size);
     return COH_OK;
 }
@@ -365,8 +365,8 @@ static coh_status fail_refused(const cohi_group *group, pid_t root)
     return fail_link(ECONNRESET, 0);
 }
 
-/* The next message of the root but its words that it still waits. Its own patience ends first and
- * says who is missing; this one is for its silence. */
+/* The next message of the root, apart from those that say that it still waits. The root's own time
+ * limit ends first and says who is missing; this one is for a root that has fallen silent. */
 static int hear_root(const cohi_group *group, cohi_link_message *message, int *fds, int fd_room,
                      int *fd_count)
 {

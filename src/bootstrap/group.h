@@ -33,7 +33,7 @@ typedef struct cohi_card {
     int32_t rank;
     int32_t size;
     int32_t pid;
-    uint32_t unused;
+    uint32_t checks; /* cohi_check_level */
     uint64_t host;
     uint64_t heap_bytes;                     /* the most this rank can offer */
     uint64_t prepared;                       /* of them, memory of memory/prepared.h */
@@ -74,7 +74,7 @@ cohi_board *cohi_group_board(cohi_group *group);
 /*
  * Gives every rank every rank's card; collective. all[size] includes this rank's own (with its own
  * descriptors). The caller closes the received descriptors. A rank that cannot go on passes what
- * failed as `ready`, with its sentence set; then all fail with that. Waits as joining does.
+ * failed as `ready`, with its error message set; then all fail with that. Waits as joining does.
  */
 coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
                                cohi_card *all);

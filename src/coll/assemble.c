@@ -1,11 +1,12 @@
 #include "coll/assemble.h"
 
-#include "core/agree.h"
-#include "core/control.h"
-#include "core/mailbox.h"
-#include "core/terms.h"
-#include "core/verdict.h"
-#include "core/wait.h"
+#include "core/team/agree.h"
+#include "core/health/control.h"
+#include "core/message/mailbox.h"
+#include "core/team/team.h"
+#include "core/team/terms.h"
+#include "core/health/verdict.h"
+#include "core/health/wait.h"
 
 #include <string.h>
 
@@ -37,6 +38,10 @@ static uint64_t hash_counts(const cohi_call *call, const cohi_blocks *blocks, ui
 /* The counts of all_to_all are each member's own; pairs compare theirs. */
 static uint64_t cut_of(const cohi_call *call)
 {
+    if (call->own.function)
+        return cohi_cut_of_element(call->element);
+    if (call->group)
+        return cohi_cut_of_hash(call->group);
     if (call->kind == COHI_ALL_TO_ALL && call->from.counts)
         return COHI_CUT_OWN;
     if (call->from.stride > 1 || call->to.stride > 1)
@@ -71,8 +76,8 @@ static uint32_t print_of(const cohi_terms *terms)
 {
     uint64_t hash = mix(terms->op, terms->argument[0]);
     hash = mix(mix(hash, terms->argument[1]), terms->argument[2]);
-    uint32_t print = (uint32_t)(hash >> 32) | COHI_PRINT_DATA;
-    return print == COHI_PRINT_REFUSED ? print - 1 : print;
+    uint32_t part = (uint32_t)(hash >> 32) & COHI_PRINT_HASH;
+    return cohi_print(terms->op, part == COHI_PRINT_HASH ? part - 1 : part);
 }
 
 void cohi_call_sign(cohi_call *call)
@@ -129,7 +134,7 @@ void cohi_post_refusal(cohi_call *call, coh_status status)
     *cohi_meet_terms(team->mine, team->epoch) = terms_of(call, status);
     if (gear)
         gear->shown[team->epoch % COHI_POSTS] = 0;
-    post(team, COHI_PRINT_REFUSED);
+    post(team, cohi_print(cohi_kind_op(call), COHI_PRINT_HASH));
 }
 
 const void *cohi_post_data(const cohi_call *call, int index)
@@ -142,13 +147,14 @@ static __attribute__((noinline)) coh_status explain(cohi_call *call, int index, 
 {
     coh_team *team = call->team;
     const cohi_terms *terms = cohi_meet_terms(team->meets[index], team->epoch);
-    if (cohi_mark_print(mark) != COHI_PRINT_REFUSED || terms->op != cohi_kind_op(call))
+    if (!cohi_mark_refused(mark) || cohi_mark_op(mark) != cohi_kind_op(call))
         return cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
     char what[128];
     cohi_terms_describe(terms->op, terms->argument, what, sizeof what);
-    return cohi_world_fail(team->world, call->name, (coh_status)terms->status,
-                           "rank %d was refused in %s: %s", team->ranks[index], what,
-                           coh_status_text((coh_status)terms->status));
+    coh_status status = cohi_world_fail(team->world, call->name, (coh_status)terms->status,
+                                        "rank %d was refused in %s: %s", team->ranks[index], what,
+                                        coh_status_text((coh_status)terms->status));
+    return cohi_fail_peer(status, team->ranks[index]);
 }
 
 static bool has_entered(const cohi_post *theirs, uint32_t epoch, uint64_t *mark)
@@ -183,7 +189,8 @@ static __attribute__((noinline)) coh_status wait_for_entries(cohi_call *call, in
     coh_team *team = call->team;
     coh_status status = COH_OK;
     cohi_wait wait;
-    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), team, team->ranks[index]);
+    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), &team->party,
+                    team->ranks[index]);
     while (index < end && status == COH_OK) {
         uint64_t mark;
         if (has_entered(cohi_meet_post(team->meets[index], team->epoch), team->epoch, &mark)) {
@@ -274,7 +281,8 @@ static __attribute__((noinline)) coh_status wait_for_counts(cohi_call *call, coh
     coh_team *team = call->team;
     coh_status status = COH_OK;
     cohi_wait wait;
-    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), team, team->ranks[index]);
+    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), &team->party,
+                    team->ranks[index]);
     while (index < end && status == COH_OK) {
         if (has_counted(count_of(team, index, counter), wanted)) {
             index++;

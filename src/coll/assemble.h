@@ -2,7 +2,7 @@
  * assemble.h - how the members of a team come together for one collective on data.
  *
  * Members that are mapped read each other's posts (bootstrap/board.h): entering is one store, and
- * each waits only for those whose contribution it needs. Others agree first (core/agree.h). Either
+ * each waits only for those whose contribution it needs. Others agree first (core/team/agree.h). Either
  * way nothing is taken from a member before it is known to be in the same call.
  */
 #ifndef COHI_COLL_ASSEMBLE_H
@@ -10,11 +10,12 @@
 
 #include "coll/call.h"
 #include "coll/gear.h"
+#include "core/team/team.h"
 
 /* The operation that is published while the call runs. */
 cohi_opcode cohi_kind_op(const cohi_call *call);
 
-/* Shows who watches that a call which takes long goes on. */
+/* Shows waiting members that a long call makes progress. */
 void cohi_call_beat(cohi_call *call);
 
 /* Sets the call's terms and fingerprint. */

@@ -8,6 +8,7 @@
 #include "coll/messages.h"
 #include "coll/partial.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 struct node {
     int at;   /* this member's number, 0 is the root */

@@ -1,11 +1,15 @@
 #include "coll/blocks.h"
 
+#include "core/team/team.h"
+
 #include <string.h>
 
 cohi_reduction cohi_call_reduction(const cohi_call *call)
 {
-    return (cohi_reduction){
-        .dtype = call->dtype, .op = call->reduce, .ranks = call->team->size, .stream = false};
+    return (cohi_reduction){.dtype = call->dtype,
+                            .op = call->reduce,
+                            .ranks = call->team->size,
+                            .own = call->own.function ? &call->own : NULL};
 }
 
 /* ---- elements that lie apart ---- */
@@ -56,7 +60,8 @@ void cohi_unpack(char *target, size_t stride, const char *packed, size_t element
 
 cohi_span cohi_share(const cohi_call *call, size_t count, int index)
 {
-    size_t line = COHI_CACHE_LINE / call->element, size = (size_t)call->team->size;
+    size_t line = call->element < COHI_CACHE_LINE ? COHI_CACHE_LINE / call->element : 1;
+    size_t size = (size_t)call->team->size;
     size_t lines = (count + line - 1) / line;
     size_t first = lines / size * (size_t)index
                    + (lines % size < (size_t)index ? lines % size : (size_t)index);

@@ -7,6 +7,7 @@
  */
 #include "coll/messages.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 static bool is_plain(const cohi_blocks *blocks)
 {

@@ -1,16 +1,18 @@
 /*
  * call.h - one collective call, as the algorithms see it.
  *
- * The public functions fill it in; collective.c checks it, chooses the algorithm, brings the
- * members together (assemble.h) and runs the row. By then every member is known to have made the
- * same call, and the buffers, counts and workspace are good: an algorithm fails only when a member
- * does.
+ * The public functions fill it in (collective.c). run.c has it checked (check.c), chooses the
+ * algorithm (select.c), brings the members together (assemble.h) and runs the row. By then every
+ * member is known to have made the same call, and the buffers, counts and workspace are good: an
+ * algorithm fails only when a member does.
  */
 #ifndef COHI_COLL_CALL_H
 #define COHI_COLL_CALL_H
 
 #include "coll/kind.h"
-#include "core/world.h"
+#include "core/team/team.h"
+#include "core/world/world.h"
+#include "memory/own.h"
 
 struct cohi_algorithm;
 
@@ -32,7 +34,15 @@ typedef struct cohi_call {
     coh_dtype dtype;
     size_t element; /* bytes of one */
     coh_reduce_op reduce;
-    int root; /* index in the team; 0 where there is none */
+    cohi_own own; /* a function in place of type and reduction; function NULL: none */
+    bool scaled;  /* the source is multiplied by the scale first */
+    bool grouped; /* the next three are what there is to do: see coh_all_reduce_group */
+    double scale;
+    const coh_group_part *parts;
+    size_t part_count;
+    uint64_t group; /* a hash of the parts, for each of the calls that are made of them; else 0 */
+    const char *wrong; /* why the description cannot be taken; NULL: it can */
+    int root;          /* index in the team; 0 where there is none */
     const char *source;
     char *target;
     size_t count; /* elements of all_reduce, reduce, broadcast, scan; else of a uniform block */
@@ -44,19 +54,19 @@ typedef struct cohi_call {
      */
     cohi_blocks from, to;
 
-    /* Set by collective.c. */
+    /* Set by check.c, select.c, assemble.c and gear.c. */
     size_t source_bytes, target_bytes; /* that the buffers span on this member; 0: not used */
-    size_t bytes;                      /* that each member contributes: what the choice goes by */
+    size_t bytes;                      /* that each member contributes; decides the choice */
     const struct cohi_algorithm *algorithm;
     bool forced;      /* by name */
     cohi_terms terms; /* what the members compare in full */
-    uint32_t print;   /* and as the fingerprint */
+    uint32_t print;   /* their fingerprint */
     uint64_t serial;  /* of the terms in this team, from 1: says which of them a post has */
     uint32_t tag;     /* of this call's messages */
     char *workspace;  /* private memory, as much as the row asked for, aligned to 64 */
 } cohi_call;
 
-/* A row of the profile that all members go by, since they are of one host. */
+/* A row of the profile that all members share, since they are on one host. */
 static inline size_t cohi_call_bytes(const cohi_call *call, cohi_row row)
 {
     return cohi_profile_bytes(&call->team->world->profile, row);

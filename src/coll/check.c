@@ -1,6 +1,9 @@
 #include "coll/check.h"
 
+#include "core/onesided/race.h"
+#include "core/team/team.h"
 #include "memory/reduce.h"
+#include "memory/scale.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,20 +30,39 @@ static __attribute__((format(printf, 2, 3))) coh_status refuse(const cohi_call *
 
 /* ---- type, operation, root ---- */
 
+static coh_status check_own(cohi_call *call)
+{
+    call->element = call->own.element;
+    if (call->element == 0 || call->element > COH_OWN_ELEMENT_MAX)
+        return refuse(call, "an element of %zu bytes; 1 to %d can be reduced by a function",
+                      call->element, COH_OWN_ELEMENT_MAX);
+    if (call->scaled)
+        return refuse(call, "what a function reduces cannot be scaled; the scale is %g",
+                      call->scale);
+    return COH_OK;
+}
+
 static coh_status check_type(cohi_call *call)
 {
+    if (call->wrong)
+        return refuse(call, "%s", call->wrong);
+    if (call->own.function)
+        return check_own(call);
     call->element = coh_dtype_size(call->dtype);
     if (call->element == 0)
-        return refuse(call, "%d is no element type", (int)call->dtype);
+        return refuse(call, "%d is not an element type", (int)call->dtype);
     if (!kind_rows[call->kind].reduces)
         return COH_OK;
     const char *op = coh_reduce_op_name(call->reduce);
     if (!op)
-        return refuse(call, "%d is no reduction", (int)call->reduce);
+        return refuse(call, "%d is not a reduction", (int)call->reduce);
     if (!cohi_reduce_has(call->dtype, call->reduce))
         return refuse(call, "there is no %s of %s", op, coh_dtype_name(call->dtype));
     if (call->kind == COHI_SCAN && call->reduce == COH_MEAN)
         return refuse(call, "scans have no mean");
+    if (call->scaled && !cohi_scale_has(call->dtype))
+        return refuse(call, "%s cannot be scaled, only floats can; the scale is %g",
+                      coh_dtype_name(call->dtype), call->scale);
     return COH_OK;
 }
 
@@ -58,8 +80,9 @@ static coh_status check_root(const cohi_call *call)
 
 static coh_status refuse_length(const cohi_call *call, size_t count)
 {
-    return refuse(call, "%zu elements of %s for each of %d members are more bytes than there are",
-                  count, coh_dtype_name(call->dtype), call->team->size);
+    return refuse(call,
+                  "%zu elements of %zu bytes for each of %d members are more bytes than there are",
+                  count, call->element, call->team->size);
 }
 
 /* The elements from the first to the last of any block. */
@@ -130,10 +153,12 @@ static void spans(const cohi_call *call, size_t from, size_t to, size_t *source,
         *target = to;
         break;
     case COHI_GATHER:
+        *source = cohi_block_count(&call->to, index);
         *target = root ? to : 0;
         break;
     case COHI_SCATTER:
         *source = root ? from : 0;
+        *target = cohi_block_count(&call->from, index);
         break;
     case COHI_BROADCAST:
         *source = root ? call->count : 0;
@@ -212,6 +237,48 @@ static coh_status check_overlap(const cohi_call *call)
         call->source_bytes, (const void *)call->source, call->target_bytes, (void *)call->target);
 }
 
+/* ---- races ---- */
+
+/* Which kinds have a block for each member on that side; others have one. */
+static bool is_cut(const cohi_call *call, bool target)
+{
+    switch (call->kind) {
+    case COHI_ALL_GATHER:
+    case COHI_GATHER:
+        return target;
+    case COHI_REDUCE_SCATTER:
+    case COHI_SCATTER:
+        return !target;
+    default:
+        return call->kind == COHI_ALL_TO_ALL;
+    }
+}
+
+/* Bytes between blocks are not the call's, nor are those between the elements of strided ones, which
+ * are not looked at. */
+static coh_status touch(const cohi_call *call, const cohi_blocks *blocks, const char *base,
+                        size_t bytes, bool target)
+{
+    coh_world *world = call->team->world;
+    coh_status status = COH_OK;
+    if (!is_cut(call, target) || (!call->variable && blocks->stride == 1))
+        return cohi_race_touch(world, call->name, base, bytes, target);
+    for (int i = 0; bytes > 0 && blocks->stride == 1 && i < call->team->size && status == COH_OK;
+         i++)
+        status = cohi_race_touch(world, call->name, base + cohi_block_at(call, blocks, i),
+                                 cohi_block_count(blocks, i) * call->element, target);
+    return status;
+}
+
+static coh_status check_races(const cohi_call *call)
+{
+    if (!call->team->world->race)
+        return COH_OK;
+    coh_status status = touch(call, &call->from, call->source, call->source_bytes, false);
+    return status == COH_OK ? touch(call, &call->to, call->target, call->target_bytes, true)
+                            : status;
+}
+
 /* ---- what the choice goes by ---- */
 
 static size_t longest_count(const cohi_call *call, const cohi_blocks *blocks)
@@ -230,6 +297,8 @@ static size_t contributed(const cohi_call *call)
     enum { UNKNOWN = 1 << 20 };
     switch (call->kind) {
     case COHI_ALL_GATHER:
+    case COHI_GATHER:
+    case COHI_SCATTER:
         return (call->variable ? longest_count(call, &call->to) : call->count) * call->element;
     case COHI_REDUCE_SCATTER:
         return call->source_bytes;
@@ -262,6 +331,8 @@ coh_status cohi_check(cohi_call *call)
         status = check_pointers(call);
     if (status == COH_OK)
         status = check_overlap(call);
+    if (status == COH_OK)
+        status = check_races(call);
     if (status == COH_OK)
         call->bytes = contributed(call);
     return status;

@@ -1,6 +1,8 @@
 /* choice.c - telling which algorithm a call would use. */
 #include "coll/select.h"
 
+#include "core/team/team.h"
+
 #include <string.h>
 
 static bool find_kind(const char *name, cohi_kind *kind)

@@ -2,6 +2,7 @@
 #include "coll/assemble.h"
 #include "coll/check.h"
 #include "coll/run.h"
+#include "core/team/team.h"
 
 /*
  * Programs call in loops, and most of the time of a short call would go into finding out again what
@@ -235,6 +236,23 @@ coh_status coh_gather_start(coh_team *team, coh_dtype dtype, const void *source,
     return cohi_start(&call, request);
 }
 
+coh_status coh_gather_v(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                        const size_t *counts, int root)
+{
+    cohi_call call = describe_variable(
+        describe_rooted("coh_gather_v", team, COHI_GATHER, dtype, source, target, 0, root), counts);
+    return cohi_run(&call);
+}
+
+coh_status coh_gather_v_start(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                              const size_t *counts, int root, coh_request **request)
+{
+    cohi_call call = describe_variable(
+        describe_rooted("coh_gather_v_start", team, COHI_GATHER, dtype, source, target, 0, root),
+        counts);
+    return cohi_start(&call, request);
+}
+
 /* ---- scatter, broadcast ---- */
 
 coh_status coh_scatter(coh_team *team, coh_dtype dtype, const void *source, void *target,
@@ -254,6 +272,24 @@ coh_status coh_scatter_start(coh_team *team, coh_dtype dtype, const void *source
 {
     cohi_call call = describe_rooted("coh_scatter_start", team, COHI_SCATTER, dtype, source, target,
                                      count, root);
+    return cohi_start(&call, request);
+}
+
+coh_status coh_scatter_v(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                         const size_t *counts, int root)
+{
+    cohi_call call = describe_variable(
+        describe_rooted("coh_scatter_v", team, COHI_SCATTER, dtype, source, target, 0, root),
+        counts);
+    return cohi_run(&call);
+}
+
+coh_status coh_scatter_v_start(coh_team *team, coh_dtype dtype, const void *source, void *target,
+                               const size_t *counts, int root, coh_request **request)
+{
+    cohi_call call = describe_variable(
+        describe_rooted("coh_scatter_v_start", team, COHI_SCATTER, dtype, source, target, 0, root),
+        counts);
     return cohi_start(&call, request);
 }
 

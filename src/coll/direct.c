@@ -4,6 +4,7 @@
 #include "coll/place.h"
 #include "coll/staged.h"
 #include "coll/two_shot.h"
+#include "core/team/team.h"
 #include "memory/host_copy.h"
 
 /* Bytes that are copied between two signs of life; more than what is streamed (host_copy.h). */

@@ -8,6 +8,7 @@
 #include "coll/messages.h"
 #include "coll/partial.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 /* The members that take part in the doubling, as this one sees them. */
 struct fold {

@@ -1,7 +1,7 @@
 #include "coll/exchange.h"
 
 #include "coll/assemble.h"
-#include "core/message.h"
+#include "core/message/message.h"
 
 static void start(cohi_call *call, coh_request *request, cohi_opcode op, int index, void *data,
                   size_t bytes)

@@ -10,7 +10,7 @@
 #define COHI_COLL_EXCHANGE_H
 
 #include "coll/call.h"
-#include "core/mailbox.h"
+#include "core/message/mailbox.h"
 
 /* Start; the request and the data stay where they are until it is finished. */
 void cohi_exchange_send(cohi_call *call, coh_request *request, int to, const void *data,

@@ -3,7 +3,8 @@
 #include "base/os.h"
 #include "coll/blocks.h"
 #include "coll/place.h"
-#include "core/verdict.h"
+#include "core/team/team.h"
+#include "core/health/verdict.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "coll/gear.h"
 
-#include "core/fault.h"
+#include "core/world/fault.h"
+#include "core/team/team.h"
 
 #include <stdlib.h>
 

@@ -1,16 +1,23 @@
 /*
  * gear.h - what collectives on data keep with a team: counts, pointers that would else be on the
  * stack, the choices made so far, and the worker of started calls. Made at the first one; used by
- * who is in a collective of the team, one thread at a time.
+ * the thread that is in a collective of the team, one at a time.
  */
 #ifndef COHI_COLL_GEAR_H
 #define COHI_COLL_GEAR_H
 
 #include "coll/algorithm.h"
 #include "coll/fetch.h"
+#include "core/team/team.h"
 
 /* How the blocks of a call are cut, as far as the choice depends on it. */
-typedef enum cohi_form { COHI_UNIFORM, COHI_VARIABLE, COHI_STRIDED, COHI_FORMS } cohi_form;
+typedef enum cohi_form {
+    COHI_UNIFORM,
+    COHI_VARIABLE,
+    COHI_STRIDED,
+    COHI_BY_FUNCTION, /* in the order of the members alone */
+    COHI_FORMS
+} cohi_form;
 
 enum { COHI_SIZE_CLASSES = 48 }; /* one for each power of two */
 

@@ -4,6 +4,7 @@
  */
 #include "coll/messages.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 size_t cohi_linear_workspace(const cohi_call *call)
 {
@@ -38,9 +39,11 @@ static coh_status exchange_piece(cohi_call *call, size_t piece)
 {
     coh_request *requests = (coh_request *)call->workspace;
     int count = 0;
-    for (int i = 0; i < call->team->size; i++)
-        if (i != call->root)
+    for (int i = 0; i < call->team->size; i++) {
+        size_t bytes = cohi_block_bytes(call, rooted_blocks(call), i);
+        if (i != call->root && piece < cohi_pieces_of(bytes, COHI_PIECE_BYTES))
             start(call, &requests[count++], i, piece);
+    }
     coh_status status = COH_OK;
     for (int i = 0; i < count; i++) {
         coh_status ended = cohi_exchange_finish(call, &requests[i], 1);

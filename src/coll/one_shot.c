@@ -2,13 +2,18 @@
 
 #include "coll/assemble.h"
 #include "coll/blocks.h"
+#include "core/team/team.h"
 
 #include <string.h>
 
-/* The most that a member gives. */
+/* The most that a member gives. Of variable blocks as if all had the length of the longest, so that
+ * it goes by call->bytes alone, as the choice does. */
 static size_t given(const cohi_call *call)
 {
-    return call->kind == COHI_SCATTER ? call->bytes * (size_t)call->team->size : call->bytes;
+    size_t all;
+    if (call->kind != COHI_SCATTER)
+        return call->bytes;
+    return __builtin_mul_overflow(call->bytes, (size_t)call->team->size, &all) ? SIZE_MAX : all;
 }
 
 bool cohi_one_shot_applies(const cohi_call *call)
@@ -182,7 +187,7 @@ coh_status cohi_one_shot_all_gather(cohi_call *call)
 coh_status cohi_one_shot_gather(cohi_call *call)
 {
     bool root = call->team->index == call->root;
-    give(call, call->source, root ? 0 : call->bytes);
+    give(call, call->source, root ? 0 : call->source_bytes);
     return root ? take_all_blocks(call) : leave_ahead(call);
 }
 
@@ -201,8 +206,12 @@ static coh_status take_from_root(cohi_call *call, const char *own, size_t at, si
 
 coh_status cohi_one_shot_scatter(cohi_call *call)
 {
-    int index = call->team->index;
-    give(call, call->source, index == call->root ? given(call) : 0);
+    const coh_team *team = call->team;
+    int index = team->index;
+    if (index == call->root)
+        copy_given(cohi_given_at(call, index, team->epoch + 1, given(call)), call->source,
+                   call->source_bytes);
+    cohi_post_enter(call);
     return take_from_root(call, call->source, cohi_block_at(call, &call->from, index),
                           cohi_block_bytes(call, &call->from, index));
 }

@@ -1,7 +1,7 @@
 /*
  * one_shot.h - for small contributions between mapped members: each posts a copy of its own, and
  * takes what it needs of the others', in the order of the members. One line travels from each to
- * each, and nobody waits for who only reads: the copy stays until all are in the next call.
+ * each, and nobody waits for readers: the copy stays until all are in the next call.
  */
 #ifndef COHI_COLL_ONE_SHOT_H
 #define COHI_COLL_ONE_SHOT_H

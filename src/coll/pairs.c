@@ -8,6 +8,7 @@
 #include "coll/assemble.h"
 #include "coll/messages.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 /* The parts of the workspace: what is packed to be sent, and what comes and is put elsewhere. */
 struct pairs {
@@ -118,16 +119,18 @@ static void keep_own(const cohi_call *call)
 
 /* ---- the counts of the variable form ---- */
 
-/* The others hear of it as of any call that differs; this member's sentence has the counts. */
+/* The others hear of it as of any call that differs; this member's error message has the counts. */
 static coh_status refuse(cohi_call *call, int index, uint64_t sent)
 {
     coh_team *team = call->team;
     cohi_opcode op = cohi_kind_op(call);
     (void)cohi_team_break(team, call->name, op, index, cohi_mark(team->epoch, op));
-    return cohi_world_fail(team->world, call->name, COH_MISMATCH,
-                           "rank %d sends %llu elements where rank %d expects %zu",
-                           team->ranks[index], (unsigned long long)sent, team->world->rank,
-                           cohi_block_count(&call->to, index));
+    (void)cohi_world_fail(team->world, call->name, COH_MISMATCH,
+                          "rank %d sends %llu elements where rank %d expects %zu",
+                          team->ranks[index], (unsigned long long)sent, team->world->rank,
+                          cohi_block_count(&call->to, index));
+    cohi_fail_range(COH_MISMATCH, COH_NO_FACT, sent, cohi_block_count(&call->to, index));
+    return cohi_fail_peer(COH_MISMATCH, team->ranks[index]);
 }
 
 /* Each tells each how many elements it sends: a message that is too long or that never comes would

@@ -9,6 +9,7 @@
 #include "coll/messages.h"
 #include "coll/partial.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 /* Of one member's part in a round; those of all members stay in the cache together. */
 enum { PART_BYTES = 64 << 10 };

@@ -6,7 +6,7 @@
 
 size_t cohi_partial_size(const cohi_call *call)
 {
-    return coh_dtype_size(cohi_reduce_partial(call->dtype));
+    return call->own.function ? call->element : coh_dtype_size(cohi_reduce_partial(call->dtype));
 }
 
 bool cohi_partial_same(const cohi_call *call)

@@ -1,5 +1,7 @@
 #include "coll/parts.h"
 
+#include "core/team/team.h"
+
 /* What a member sends to one other: its entry in the table in the sender's scratch. */
 struct entry {
     uint64_t count;
@@ -30,15 +32,17 @@ static uint64_t write_table(const cohi_call *call)
     return most;
 }
 
-/* This member's sentence has the counts. */
+/* This member's error message has the counts. */
 static coh_status refuse(cohi_call *call, int index, uint64_t sent, uint64_t expected)
 {
     const coh_team *team = call->team;
     cohi_post_break(call, index);
-    return cohi_world_fail(team->world, call->name, COH_MISMATCH,
-                           "rank %d sends %llu elements where rank %d expects %llu",
-                           team->ranks[index], (unsigned long long)sent, team->world->rank,
-                           (unsigned long long)expected);
+    (void)cohi_world_fail(team->world, call->name, COH_MISMATCH,
+                          "rank %d sends %llu elements where rank %d expects %llu",
+                          team->ranks[index], (unsigned long long)sent, team->world->rank,
+                          (unsigned long long)expected);
+    cohi_fail_range(COH_MISMATCH, COH_NO_FACT, sent, expected);
+    return cohi_fail_peer(COH_MISMATCH, team->ranks[index]);
 }
 
 coh_status cohi_parts_enter(cohi_call *call)

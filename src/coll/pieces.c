@@ -1,6 +1,7 @@
 #include "coll/pieces.h"
 
 #include "coll/partial.h"
+#include "core/team/team.h"
 
 cohi_span cohi_shard(const cohi_call *call, int index)
 {

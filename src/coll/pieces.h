@@ -1,5 +1,5 @@
 /*
- * pieces.h - long messages between members, cut so that the waits go on being seen to go on.
+ * pieces.h - long messages between members, cut into pieces so that peers keep seeing progress.
  *
  * Both sides cut alike: a message goes as pieces of COHI_PIECE_BYTES and a rest, or, where it is
  * combined with what the receiver has, as chunks of COHI_CHUNK_BYTES that stay in the cache.
@@ -88,7 +88,7 @@ coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes
 /*
  * Sends elements of the partial type (partial.h) to one member, and combines those that come from
  * another into `into`; the next chunk is on its way while one is combined. `out` may be `into`:
- * what is sent is what was there before. Who has nothing to send or receive has a count of 0.
+ * what is sent is what was there before. A member with nothing to send or receive has a count of 0.
  */
 typedef struct cohi_flow {
     int to;

@@ -1,6 +1,7 @@
 #include "coll/place.h"
 
-#include "core/rma.h"
+#include "core/onesided/rma.h"
+#include "core/team/team.h"
 
 static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes)
 {
@@ -9,7 +10,7 @@ static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes
         return 0;
     if (world->crew)
         return (uint64_t)(uintptr_t)buffer;
-    return cohi_rma_offset_of(world, buffer, bytes);
+    return cohi_heap_offset_of(world, buffer, bytes);
 }
 
 _Static_assert(COHI_NO_WINDOW == COHI_NO_PLACE, "what lies in no window has no place");

@@ -10,6 +10,7 @@
 #include "coll/messages.h"
 #include "coll/partial.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 struct ring {
     cohi_call *call;

@@ -2,7 +2,10 @@
 
 #include "coll/assemble.h"
 #include "coll/check.h"
+#include "coll/pieces.h"
 #include "coll/select.h"
+#include "core/team/team.h"
+#include "memory/scale.h"
 
 /* Whether this member may have to put something into its staging area: what it gives, which is its
  * source (of a scatter's root the blocks of all), or the counts of a variable all_to_all. */
@@ -13,20 +16,44 @@ static inline bool may_stage(const cohi_call *call)
     return traits & COHI_MAPPED && (call->source_bytes > elsewhere || call->variable);
 }
 
+/* Whether the scaled source can be made in the target, which is as long on each member. */
+static bool scales_in_target(const cohi_call *call)
+{
+    return call->kind == COHI_ALL_REDUCE || call->kind == COHI_SCAN;
+}
+
+/* Bytes of the workspace before the row's own, for the scaled source. */
+static size_t scaled_room(const cohi_call *call)
+{
+    return call->scaled && !scales_in_target(call) ? cohi_part_bytes(call->source_bytes) : 0;
+}
+
 /* What the algorithm needs of this member. */
 static coh_status provide(cohi_call *call)
 {
     const cohi_algorithm *row = call->algorithm;
-    if (COHI_UNLIKELY(row->workspace))
-        return cohi_gear_workspace(call, row->workspace(call));
-    return may_stage(call) ? cohi_gear_staging(call) : COH_OK;
+    size_t room = scaled_room(call);
+    coh_status status = COH_OK;
+    if (COHI_UNLIKELY(row->workspace || room > 0))
+        status = cohi_gear_workspace(call, room + (row->workspace ? row->workspace(call) : 0));
+    return status == COH_OK && may_stage(call) ? cohi_gear_staging(call) : status;
+}
+
+/* From here on the scaled source is the source. */
+static void scale(cohi_call *call)
+{
+    char *scaled = scales_in_target(call) ? call->target : call->workspace;
+    cohi_scale(call->dtype, scaled, call->source, call->scale, call->source_bytes / call->element);
+    call->source = scaled;
+    call->workspace += scaled_room(call);
 }
 
 /* Whether all that was found out and provided holds for the next call with the same arguments. The
  * arrays of counts are the caller's, and workspace may move. */
 static bool is_repeatable(const cohi_call *call)
 {
-    return !call->variable && !call->apart && call->from.stride == 1 && call->to.stride == 1
+    return !call->variable && !call->apart && !call->own.function && !call->scaled && !call->group
+           && call->from.stride == 1 && call->to.stride == 1
            && call->algorithm->traits & COHI_MAPPED;
 }
 
@@ -78,6 +105,8 @@ static coh_status prepare(cohi_call *call)
 static coh_status carry_out(cohi_call *call)
 {
     coh_status status = prepare(call);
+    if (COHI_UNLIKELY(status == COH_OK && call->scaled))
+        scale(call);
     bool mapped = status == COH_OK && call->algorithm->traits & COHI_MAPPED;
     if (COHI_UNLIKELY(!mapped))
         status = cohi_assemble(call, status);
@@ -88,6 +117,12 @@ coh_status cohi_run_now(cohi_call *call)
 {
     coh_status status = cohi_team_assemble(call->team, call->name, cohi_kind_op(call));
     return status == COH_OK ? cohi_team_leave(call->team, carry_out(call)) : status;
+}
+
+coh_status cohi_run_refused(cohi_call *call, coh_status refused)
+{
+    coh_status status = cohi_team_assemble(call->team, call->name, cohi_kind_op(call));
+    return status == COH_OK ? cohi_team_leave(call->team, cohi_assemble(call, refused)) : status;
 }
 
 coh_status cohi_run(cohi_call *call)

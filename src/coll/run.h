@@ -10,10 +10,18 @@ coh_status cohi_run(cohi_call *call);
 /* The same of a team that has passed the gate: what the team's worker calls. */
 coh_status cohi_run_now(cohi_call *call);
 
+/* The same of a grouped call: of all its parts. */
+coh_status cohi_run_parts(cohi_call *call);
+
+/* Takes the call's place in the team's sequence with a refusal, of which the sentence is set. The
+ * status is the refusal's, or a worse one. */
+coh_status cohi_run_refused(cohi_call *call, coh_status refused);
+
 /* Carries out a call of the team's gear, which holds the turn and has been found good before. */
 coh_status cohi_run_repeated(cohi_call *call);
 
-/* Leaves it to the team's worker. The arrays of counts and offsets are copied. */
+/* Leaves it to the team's worker. The arrays of counts and offsets, and the parts, are
+ * copied. */
 coh_status cohi_start(const cohi_call *call, coh_request **request);
 
 #endif

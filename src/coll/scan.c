@@ -9,6 +9,7 @@
 #include "coll/messages.h"
 #include "coll/partial.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 /* ---- doubling ---- */
 

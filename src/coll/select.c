@@ -1,9 +1,13 @@
 #include "coll/select.h"
 
+#include "core/team/team.h"
+
 #include <float.h>
 
 static cohi_form form_of(const cohi_call *call)
 {
+    if (call->own.function)
+        return COHI_BY_FUNCTION;
     if (call->from.counts || call->to.counts)
         return COHI_VARIABLE;
     return call->from.stride > 1 || call->to.stride > 1 ? COHI_STRIDED : COHI_UNIFORM;
@@ -30,9 +34,10 @@ static bool is_suited(const cohi_algorithm *row, const cohi_call *call)
     return row->kind == call->kind && call->team->mapped == ((row->traits & COHI_MAPPED) != 0);
 }
 
-static bool admitted(const cohi_algorithm *row, const cohi_tuning *tuning)
+/* A function of the program need not be commutative. */
+static bool admitted(const cohi_algorithm *row, const cohi_call *call, const cohi_tuning *tuning)
 {
-    return !tuning->deterministic || row->traits & COHI_RANK_ORDER;
+    return row->traits & COHI_RANK_ORDER || !(tuning->deterministic || call->own.function);
 }
 
 /*
@@ -62,7 +67,7 @@ static const cohi_algorithm *cheapest(const cohi_call *call, const cohi_tuning *
     largest.bytes = top < call->bytes ? call->bytes : top;
     double least = DBL_MAX;
     for (unsigned i = 0; (row = cohi_algorithm_at(i)); i++) {
-        if (!is_suited(row, call) || !admitted(row, tuning) || !applies(row, &largest))
+        if (!is_suited(row, call) || !admitted(row, call, tuning) || !applies(row, &largest))
             continue;
         first = first ? first : row;
         double cost = row->cost(&model, call->team->size, (double)top);
@@ -78,11 +83,13 @@ static coh_status check_forced(const cohi_call *call, const cohi_tuning *tuning)
 {
     const cohi_algorithm *row = call->algorithm;
     const coh_world *world = call->team->world;
-    if (!admitted(row, tuning))
+    if (!admitted(row, call, tuning))
         return cohi_world_fail(world, call->name, COH_UNSUPPORTED,
                                "algorithm %s, which is asked for, does not reduce in the order of "
-                               "the ranks, and COHORT_DETERMINISTIC is on",
-                               row->name);
+                               "the ranks, and %s",
+                               row->name,
+                               call->own.function ? "a function must be applied so"
+                                                  : "COHORT_DETERMINISTIC is on");
     if (applies(row, call))
         return COH_OK;
     return cohi_world_fail(world, call->name, COH_UNSUPPORTED,

@@ -17,6 +17,7 @@
 #include "coll/blocks.h"
 #include "coll/parts.h"
 #include "coll/place.h"
+#include "core/team/team.h"
 
 #include <string.h>
 
@@ -166,7 +167,7 @@ static coh_status stage_all_gather(cohi_call *call)
 static void bring_unless_root(cohi_call *call, const struct turn *turn)
 {
     if (call->team->index != call->root)
-        bring_array(call, turn, call->count);
+        bring_block(call, turn);
 }
 
 static void root_takes_blocks(cohi_call *call, const struct turn *turn)
@@ -178,7 +179,7 @@ static void root_takes_blocks(cohi_call *call, const struct turn *turn)
 static coh_status stage_gather(cohi_call *call)
 {
     struct turns turns = {.most = whole_stage(call),
-                          .total = call->count,
+                          .total = longest(call, &call->to),
                           .bring = bring_unless_root,
                           .needs = root_needs_all,
                           .take = root_takes_blocks};
@@ -252,12 +253,16 @@ static coh_status stage_scan(cohi_call *call)
 
 /* ---- a block for each: reduce_scatter, scatter, all_to_all ---- */
 
+_Static_assert(COHI_RANKS_MAX *COH_OWN_ELEMENT_MAX <= sizeof((cohi_staging *)0)->in[0],
+               "an element for each member fits");
+
 /* The stage is divided evenly; whole lines for each, so that no two takers share one. */
 static size_t divided_stage(const cohi_call *call)
 {
     size_t bytes = cohi_call_bytes(call, COHI_ROW_stage_part) / (size_t)call->team->size;
     size_t lines = bytes / COHI_CACHE_LINE * COHI_CACHE_LINE;
-    return (lines ? lines : bytes) / call->element;
+    size_t count = (lines ? lines : bytes) / call->element;
+    return count > 0 ? count : 1;
 }
 
 static size_t slice_at(const cohi_call *call, const struct turn *turn, int index)
@@ -305,7 +310,7 @@ static void root_brings_slices(cohi_call *call, const struct turn *turn)
 
 static void take_slice(cohi_call *call, const struct turn *turn)
 {
-    size_t part = in_turn(turn, call->count);
+    size_t part = in_turn(turn, cohi_block_count(&call->from, call->team->index));
     if (part > 0)
         memcpy(call->target + turn->first * call->element,
                in_of(call, turn, call->root) + slice_at(call, turn, call->team->index),
@@ -315,7 +320,7 @@ static void take_slice(cohi_call *call, const struct turn *turn)
 static coh_status stage_scatter(cohi_call *call)
 {
     struct turns turns = {.most = divided_stage(call),
-                          .total = call->count,
+                          .total = longest(call, &call->from),
                           .bring = root_brings_slices,
                           .needs = needs_root,
                           .take = take_slice};

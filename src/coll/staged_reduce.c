@@ -19,9 +19,9 @@
  *     for each part: wait until the other has brought it in;
  *                    reduce it into my target, and bring in the next beside; say so
  *
- * Who says so of a part has reduced the one before, whose buffer the next one takes. The last part
- * is read when nobody waits any more: the next call that uses the stage begins when all have
- * entered it.
+ * A member that says so of a part has reduced the part before, whose buffer the next one takes.
+ * The last part is read when nobody waits any more: the next call that uses the stage begins when
+ * all have entered it.
  *
  * An all_reduce of middling size goes through the kernel instead (fetch.h), where that can be.
  */
@@ -29,6 +29,7 @@
 #include "coll/pieces.h"
 #include "coll/place.h"
 #include "coll/staged.h"
+#include "core/team/team.h"
 #include "memory/host_copy.h"
 
 #include <string.h>

@@ -9,7 +9,8 @@
 
 #include "base/cancel.h"
 #include "base/os.h"
-#include "core/mailbox.h"
+#include "core/message/mailbox.h"
+#include "core/team/team.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 /* A request with room for what the worker says of a failure. */
 struct started {
     coh_request request;
-    char sentence[COHI_SENTENCE_BYTES];
+    cohi_error error;
 };
 
 typedef struct job {
@@ -25,7 +26,7 @@ typedef struct job {
     cohi_call call;
     coh_status (*run)(cohi_call *call);
     struct started *started;
-    size_t arrays[]; /* copies of counts and offsets */
+    size_t arrays[]; /* copies of counts and offsets, then of parts */
 } job;
 
 struct cohi_worker {
@@ -49,7 +50,7 @@ static void become_idle(struct cohi_worker *worker)
     cohi_os_thread_serves_as(worker->idle, true);
 }
 
-/* By whoever gives it work, before it has woken. The lock is held. */
+/* Called by the thread that gives it work, before it has woken. The lock is held. */
 static void become_busy(struct cohi_worker *worker)
 {
     if (worker->idle)
@@ -83,7 +84,7 @@ static void *work(void *arg)
         struct started *started = now->started;
         coh_status status = now->run(&now->call);
         if (status != COH_OK)
-            memcpy(started->sentence, coh_last_error(), strlen(coh_last_error()) + 1);
+            cohi_error_keep(&started->error);
         free(now);
         atomic_fetch_sub(&worker->team->queued, 1);
         cohi_request_complete(&started->request, status);
@@ -163,8 +164,8 @@ static void keep_blocks(cohi_blocks *blocks, int size, size_t **room)
 static job *make_job(const cohi_call *call, cohi_opcode op, coh_status (*run)(cohi_call *call))
 {
     enum { ARRAYS = 4 };
-    size_t size = (size_t)call->team->size;
-    job *made = malloc(sizeof *made + ARRAYS * size * sizeof(size_t));
+    size_t size = (size_t)call->team->size, parts = call->part_count * sizeof *call->parts;
+    job *made = malloc(sizeof *made + ARRAYS * size * sizeof(size_t) + parts);
     struct started *started = calloc(1, sizeof *started);
     if (!made || !started) {
         free(made);
@@ -175,7 +176,9 @@ static job *make_job(const cohi_call *call, cohi_opcode op, coh_status (*run)(co
     *made = (job){.call = *call, .run = run, .started = started};
     keep_blocks(&made->call.from, (int)size, &room);
     keep_blocks(&made->call.to, (int)size, &room);
-    cohi_request_own_started(&started->request, call->team, op, started->sentence);
+    if (parts > 0)
+        made->call.parts = memcpy(made->arrays + ARRAYS * size, call->parts, parts);
+    cohi_request_own_started(&started->request, call->team, op, &started->error);
     return made;
 }
 
@@ -216,7 +219,7 @@ static coh_status start(const cohi_call *call, cohi_opcode op, coh_status (*run)
 
 coh_status cohi_start(const cohi_call *call, coh_request **request)
 {
-    return start(call, cohi_kind_op(call), cohi_run_now, request);
+    return start(call, cohi_kind_op(call), call->grouped ? cohi_run_parts : cohi_run_now, request);
 }
 
 static coh_status meet(cohi_call *call)

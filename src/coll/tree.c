@@ -4,6 +4,7 @@
  */
 #include "coll/messages.h"
 #include "coll/pieces.h"
+#include "core/team/team.h"
 
 struct tree {
     int parent; /* -1: this is the root */

@@ -2,8 +2,9 @@
 #ifndef COHI_COLL_TUNING_H
 #define COHI_COLL_TUNING_H
 
+#include "base/config.h"
 #include "coll/algorithm.h"
-#include "core/tuning.h"
+#include "core/world/world.h"
 
 typedef struct cohi_tuning {
     cohi_model model;            /* for algorithms that send messages */
@@ -15,6 +16,14 @@ static inline const cohi_tuning *cohi_tuning_of(const coh_world *world)
 {
     return (const cohi_tuning *)(const void *)world->tuning;
 }
+
+/*
+ * Fills `bytes`, a cohi_tuning as it travels to all ranks when they join, from the knobs and the
+ * profile of this rank's host. COH_INVALID_ARGUMENT names the knob, its value and the names there
+ * are.
+ */
+coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profile,
+                            unsigned char bytes[COHI_TUNING_BYTES]);
 
 /* The kind's name, "all_reduce". */
 const char *cohi_kind_name(cohi_kind kind);

@@ -2,6 +2,7 @@
 
 #include "coll/place.h"
 #include "coll/staged.h"
+#include "core/team/team.h"
 #include "memory/host_copy.h"
 #include "memory/profile.h"
 

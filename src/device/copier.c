@@ -5,10 +5,10 @@
  * slot's index, and grows with every use of the slot: so a token finds its slot, and a token that
  * was spent, or never was, is found out. Slots that have work to do stand in a queue.
  *
- * A copy is done in pieces. Workers take the next piece of the first slot in the queue, and who
- * waits for a copy takes pieces of that one: nobody waits for what nobody does, and a computation
- * that is ahead of its copies makes up for it. Each piece is taken, and accounted for, under the
- * lock.
+ * A copy is done in pieces. Workers take the next piece of the first slot in the queue, and a
+ * thread that waits for a copy takes pieces of that one, so it
+ * never idles while there is work on its own copy, and a computation that is ahead of its copies
+ * makes up for it. Each piece is taken, and accounted for, under the lock.
  */
 #include "device/event.h"
 #include "device/file.h"

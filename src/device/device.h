@@ -1,5 +1,5 @@
 /*
- * device.h - a device in use: its kind, who still stands on it, what it holds and has moved.
+ * device.h - a device in use: its kind, what still uses it, what it holds and has moved.
  *
  * Everything that is made upon a device calls cohi_device_hold when it is made and
  * cohi_device_release when it is gone; a device with holders cannot be closed.

@@ -9,7 +9,7 @@
 
 #include "device/device.h"
 
-/* The sentence of a failure that is told later, by another thread. */
+/* A failure and its error message, for a thread that reports it later. */
 typedef struct cohi_failure {
     coh_status status;
     char sentence[1024];

@@ -65,7 +65,7 @@ typedef struct cohi_operation {
 /* Carries it out on the calling thread. */
 coh_status cohi_operation_run(const cohi_operation *operation, coh_stream *stream);
 
-/* It will not run, because of a failure before it: who waits for it is told. */
+/* It will not run, because of a failure before it: tells those that wait for it. */
 void cohi_operation_skip(const cohi_operation *operation, const cohi_failure *failure);
 
 /* A phrase for errors, "all_reduce of 16 f32". */

@@ -54,7 +54,7 @@ static void free_pipeline(coh_pipeline *pipeline)
 {
     for (uint32_t i = 0; pipeline->tiles && i < pipeline->depth; i++) {
         if (pipeline->tiles[i].buffer)
-            coh_buffer_destroy(pipeline->tiles[i].buffer);
+            (void)coh_buffer_destroy(pipeline->tiles[i].buffer);
         else
             free(pipeline->tiles[i].memory);
     }
@@ -71,7 +71,7 @@ static coh_status check_create(const char *call, const coh_copier *copier, size_
     if (status != COH_OK)
         return status;
     if (tile_bytes == 0 || tile_bytes > SIZE_MAX / 2)
-        return coh_fail(COH_INVALID_ARGUMENT, "%s: tiles of %zu bytes", call, tile_bytes);
+        return coh_fail(COH_INVALID_ARGUMENT, "%s: a tile cannot have %zu bytes", call, tile_bytes);
     if (depth < 2 || depth > MOST_DEPTH)
         return coh_fail(COH_INVALID_ARGUMENT, "%s: a depth of %u; give 2 to %d", call, depth,
                         MOST_DEPTH);
@@ -151,8 +151,8 @@ static coh_status find_next(const char *call, coh_pipeline *pipeline, size_t byt
     if (pipeline->count == pipeline->depth)
         return coh_fail(COH_BUSY, "%s: all %u tiles are taken; swap first", call, pipeline->depth);
     if (bytes > pipeline->tile_bytes)
-        return coh_fail(COH_LENGTH_MISMATCH, "%s: %zu bytes into a tile of %zu", call, bytes,
-                        pipeline->tile_bytes);
+        return coh_fail(COH_LENGTH_MISMATCH, "%s: %zu bytes do not fit into a tile of %zu", call,
+                        bytes, pipeline->tile_bytes);
     *next = &pipeline->tiles[(pipeline->head + pipeline->count) % pipeline->depth];
     return COH_OK;
 }
@@ -257,13 +257,14 @@ static coh_status check_run(const char *call, const coh_pipeline *pipeline, cons
         return coh_fail(COH_BUSY, "%s: %u tiles are taken; swap them away first", call,
                         pipeline->count);
     if (!tiles->memory == !tiles->file)
-        return coh_fail(COH_INVALID_ARGUMENT, "%s: give a memory or a file to load from, %s", call,
+        return coh_fail(COH_INVALID_ARGUMENT, "%s: give memory or a file to load from, %s", call,
                         tiles->memory ? "not both" : "and neither is there");
     if (tiles->tile_bytes > pipeline->tile_bytes)
-        return coh_fail(COH_LENGTH_MISMATCH, "%s: tiles of %zu bytes in a pipeline for %zu", call,
+        return coh_fail(COH_LENGTH_MISMATCH,
+                        "%s: tiles of %zu bytes do not fit into a pipeline for %zu", call,
                         tiles->tile_bytes, pipeline->tile_bytes);
     if (tiles->bytes > UINT64_MAX - tiles->offset)
-        return coh_fail(COH_OUT_OF_BOUNDS, "%s: %llu bytes from byte %llu on", call,
+        return coh_fail(COH_OUT_OF_BOUNDS, "%s: %llu bytes from byte %llu on overflow", call,
                         (unsigned long long)tiles->bytes, (unsigned long long)tiles->offset);
     return tiles->file ? cohi_file_range(call, tiles->file, tiles->offset, tiles->bytes) : COH_OK;
 }

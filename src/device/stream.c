@@ -58,7 +58,7 @@ static void keep_failure(coh_stream *stream, const cohi_operation *operation, ui
     cohi_failure_keep(&stream->failure, status);
 }
 
-/* Only who runs sets the failure; who waits clears it, with the lock, when nothing runs. */
+/* Only the runner sets the failure; a waiter clears it, with the lock, when nothing runs. */
 static void run_one(coh_stream *stream, const cohi_operation *operation, uint64_t number)
 {
     if (stream->failure.status != COH_OK) {

@@ -12,7 +12,7 @@
  *     ranks call in the same step of joining (`connect`, `segment_add`, `region_attach`) may wait
  *     for the peers' calls, up to args->deadline_ns.
  *   - It may be called by several threads at once, except `open` and `close`.
- *   - A failure is a coh_status with its sentence set by cohi_fail; nothing has changed.
+ *   - A failure is a coh_status with its error message set by cohi_fail; nothing has changed.
  *   - Ranks, segments, offsets and lengths were checked by core before the call: the engine need
  *     not check its own caller. What arrives from another host is to be checked by the engine.
  *   - Upcalls (cohi_upcalls) may be made from any thread, engine threads included, but not from
@@ -166,7 +166,7 @@ typedef struct cohi_engine_lifecycle {
     void (*progress)(cohi_endpoint *endpoint);
 
     /* Sleeps until something may have arrived, at most `timeout_ns`. NULL: core sleeps on the
-     * slot's bell, which `arrived` rings. Returns early at will. */
+     * slot's bell, which `arrived` rings. May return early. */
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
 } cohi_engine_lifecycle;
 

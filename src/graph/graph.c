@@ -152,8 +152,8 @@ static coh_status check_kind(const char *call, const char *name, coh_dtype dtype
                              const coh_shape *shape)
 {
     if (!coh_dtype_name(dtype))
-        return coh_fail(COH_INVALID_ARGUMENT, "%s: '%s' has type %d, which there is not", call,
-                        name, (int)dtype);
+        return coh_fail(COH_INVALID_ARGUMENT, "%s: '%s' has the unknown type %d", call, name,
+                        (int)dtype);
     if (!shape || shape->dims < 0 || shape->dims > COH_DIMS_MAX)
         return coh_fail(COH_INVALID_ARGUMENT, "%s: '%s' has %d dimensions; it may have 0 to %d",
                         call, name, shape ? shape->dims : -1, COH_DIMS_MAX);

@@ -61,7 +61,7 @@ coh_status coh_graph_compile(const coh_graph *graph, coh_device *device,
         char sentence[COH_NAME_BYTES * 8];
         strncpy(sentence, coh_last_error(), sizeof sentence - 1);
         sentence[sizeof sentence - 1] = '\0';
-        coh_program_destroy(made);
+        (void)coh_program_destroy(made);
         return coh_fail(status, "%s", sentence);
     }
     *program = made;
@@ -74,10 +74,10 @@ coh_status coh_program_destroy(coh_program *program)
         return COH_OK;
     coh_status status = coh_arena_destroy(program->arena);
     coh_plan_destroy(program->plan);
-    coh_buffer_destroy(program->constants);
-    coh_stream_destroy(program->stream);
+    (void)coh_buffer_destroy(program->constants);
+    (void)coh_stream_destroy(program->stream);
     for (int v = 0; program->values && v < program->value_count; v++)
-        coh_handle_close(program->values[v].state);
+        (void)coh_handle_close(program->values[v].state);
     for (int n = 0; program->nodes && n < program->node_count; n++) {
         free(program->nodes[n].text);
         free(program->nodes[n].attributes);
@@ -99,7 +99,7 @@ static coh_status check_bytes(const char *call, const cohi_slot_value *value, co
 {
     char text[COHI_SHAPE_TEXT_BYTES];
     if (!data)
-        return coh_fail(COH_INVALID_ARGUMENT, "%s: '%s' is given at NULL", call, value->name);
+        return coh_fail(COH_INVALID_ARGUMENT, "%s: the memory for '%s' is NULL", call, value->name);
     if (bytes != value->bytes)
         return coh_fail(COH_LENGTH_MISMATCH, "%s: '%s' is %s %s, %llu bytes, and %llu are given",
                         call, value->name, coh_dtype_name(value->dtype),

@@ -108,7 +108,7 @@ coh_status cohi_program_lay_out(coh_program *program, const coh_graph *graph,
 coh_status cohi_program_resolve(coh_program *program);
 
 /* execute.c: the run has failed with `status` before its node `first`. Makes the collectives from
- * there on as calls that are refused. Returns `status`, with the sentence that it was told with. */
+ * there on as calls that are refused. Returns `status`, with its own error message. */
 coh_status cohi_program_give_up(const coh_program *program, int first, coh_status status);
 
 /* execute.c: all steps; `stream` may be NULL. Where one fails the rest is given up. */

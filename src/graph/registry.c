@@ -41,10 +41,11 @@ static coh_status check_op(const coh_registry *registry, const coh_op *op)
     if (op->least_inputs < 0 || op->most_inputs < op->least_inputs
         || op->most_inputs > COH_OP_INPUTS_MAX)
         return coh_fail(COH_INVALID_ARGUMENT,
-                        "coh_registry_add: '%s' takes %d to %d inputs; 0 to %d can be had",
+                        "coh_registry_add: '%s' takes %d to %d inputs; 0 to %d are possible",
                         op->name, op->least_inputs, op->most_inputs, COH_OP_INPUTS_MAX);
     if (op->rule_count < 0 || (op->rule_count > 0 && !op->rules))
-        return coh_fail(COH_INVALID_ARGUMENT, "coh_registry_add: '%s' has %d rules at NULL",
+        return coh_fail(COH_INVALID_ARGUMENT,
+                        "coh_registry_add: '%s' has %d rules: less than 0, or rules is NULL",
                         op->name, op->rule_count);
     return COH_OK;
 }

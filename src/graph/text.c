@@ -194,7 +194,7 @@ static coh_status parse_data(const line *at, char *word, uint64_t bytes)
     if (word[length + strspn(word + length, " \t")] != '\0')
         return complain(at, "there is more after the bytes of", at->words[1]);
     if (length % 2 != 0 || length / 2 != bytes)
-        return complain(at, "the shape does not go with the number of bytes of", at->words[1]);
+        return complain(at, "the shape does not match the number of bytes of", at->words[1]);
     for (size_t i = 0; i < length / 2; i++) {
         int high = digit_of(word[2 * i]), low = digit_of(word[2 * i + 1]);
         if (high < 0 || low < 0)
@@ -327,7 +327,7 @@ coh_status coh_graph_save(const coh_graph *graph, const char *path)
     char *text = malloc(needed);
     if (!text)
         return coh_fail(COH_NO_MEMORY, "coh_graph_save: no memory for %zu bytes", needed);
-    coh_graph_print(graph, text, needed, NULL);
+    (void)coh_graph_print(graph, text, needed, NULL);
     FILE *file = fopen(path, "we");
     int error = file ? 0 : errno;
     if (file) {

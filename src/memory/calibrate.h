@@ -13,12 +13,14 @@
  * of the best. A row that is a quantity has one. */
 typedef struct cohi_sample {
     int count;
+    bool
+        threshold; /* the values are sizes, ascending, of which the last is beyond all that was tried */
     double value[16];
     double cost[16]; /* 1 and more */
 } cohi_sample;
 
 /* The value that costs least, of one at least; where there is a choice, the described one if that
- * costs hardly more. (-1 is none.) */
+ * costs hardly more. (-1 is none.) A described threshold costs what the next size costs. */
 double cohi_sample_best(const cohi_sample *sample, double described);
 
 /*
@@ -27,9 +29,12 @@ double cohi_sample_best(const cohi_sample *sample, double described);
  */
 bool cohi_sample_confirms(const cohi_sample *sample, double earlier);
 
+/* Whether there is a choice, and the described value costs less now than the earlier one. */
+bool cohi_sample_prefers(const cohi_sample *sample, double described, double earlier);
+
 /* The memory and the patience of a calibration. */
 typedef struct cohi_calibration {
-    int rounds;           /* samples of each candidate; the least counts */
+    int rounds;           /* samples of each candidate, of short ones more; the least counts */
     bool thorough;        /* all candidates, also where a start has no time for them */
     uint64_t deadline_ns; /* of cohi_now_ns: what is not measured by then is given up */
     char *memory;         /* shared pages, as heaps have */

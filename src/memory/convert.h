@@ -4,7 +4,7 @@
 #ifndef COHI_MEMORY_CONVERT_H
 #define COHI_MEMORY_CONVERT_H
 
-#include "memory/kernels.h"
+#include "memory/kernels/kernels.h"
 
 /*
  * Converts `count` elements between f32 and any type, or copies them where the types are the same;

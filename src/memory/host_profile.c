@@ -19,6 +19,10 @@
 /* Starts after which a row on which they do not agree is left alone. */
 enum { MOST_TRIES = 12, LINE_ROOM = 512 };
 
+/* Seconds: how long a measured row is taken for granted, and how often a start pays for looking at
+ * an old one. */
+enum { OLD_S = 600, CHECK_EACH_S = 60 };
+
 /* Bytes of a file that are read; a profile has some 3,000. */
 enum { MOST_BYTES = 65536 };
 
@@ -46,6 +50,12 @@ static bool find_origin(const char *word, cohi_origin *origin)
 static bool in_force(cohi_origin origin)
 {
     return origin == COHI_ORIGIN_MEASURED || origin == COHI_ORIGIN_TUNED;
+}
+
+/* Measured no further, but for a look now and then whether it still holds. */
+static bool is_settled(cohi_origin origin)
+{
+    return origin == COHI_ORIGIN_MEASURED || origin == COHI_ORIGIN_UNSTEADY;
 }
 
 __attribute__((format(printf, 2, 3))) static void warn(cohi_host_profile *host, const char *format,
@@ -317,8 +327,13 @@ int cohi_host_profile_save(const cohi_host_profile *host)
 static void take_sample(cohi_host_profile *host, cohi_row row, const cohi_sample *sample)
 {
     cohi_finding *finding = &host->findings[row];
-    bool confirmed =
-        finding->origin == COHI_ORIGIN_SEEN && cohi_sample_confirms(sample, finding->value);
+    bool again = finding->origin == COHI_ORIGIN_MEASURED || finding->origin == COHI_ORIGIN_SEEN;
+    bool confirmed = again && cohi_sample_confirms(sample, finding->value);
+    if (finding->origin == COHI_ORIGIN_MEASURED
+        && cohi_sample_prefers(sample, host->profile.described[row], finding->value))
+        confirmed = false;
+    if (is_settled(finding->origin))
+        finding->tries = 0; /* of this look at it */
     finding->tries++;
     finding->when = (int64_t)time(NULL);
     if (confirmed) {
@@ -327,6 +342,7 @@ static void take_sample(cohi_host_profile *host, cohi_row row, const cohi_sample
     } else {
         finding->origin = finding->tries < MOST_TRIES ? COHI_ORIGIN_SEEN : COHI_ORIGIN_UNSTEADY;
         finding->value = cohi_sample_best(sample, host->profile.described[row]);
+        host->profile.value[row] = host->profile.described[row];
     }
 }
 
@@ -334,33 +350,86 @@ static void take_sample(cohi_host_profile *host, cohi_row row, const cohi_sample
 static void take_failure(cohi_finding *finding)
 {
     finding->when = (int64_t)time(NULL);
-    if (++finding->tries >= MOST_TRIES)
+    if (!is_settled(finding->origin) && ++finding->tries >= MOST_TRIES)
         finding->origin = COHI_ORIGIN_UNSTEADY;
+}
+
+static bool can_measure(cohi_row row)
+{
+    return cohi_row_at(row)->way == COHI_ROW_CALIBRATED && cohi_calibrate_cost_ns(row) > 0;
 }
 
 static bool is_wanted(const cohi_host_profile *host, cohi_row row)
 {
     cohi_origin origin = host->findings[row].origin;
-    return cohi_row_at(row)->way == COHI_ROW_CALIBRATED && cohi_calibrate_cost_ns(row) > 0
-           && (origin == COHI_ORIGIN_DESCRIBED || origin == COHI_ORIGIN_SEEN);
+    return can_measure(row) && (origin == COHI_ORIGIN_DESCRIBED || origin == COHI_ORIGIN_SEEN);
+}
+
+/* A clock that was set back makes a row old, too. */
+static bool is_older(const cohi_finding *finding, int64_t seconds)
+{
+    int64_t now = (int64_t)time(NULL);
+    return finding->when > now || now - finding->when >= seconds;
+}
+
+/* One that was settled long ago. */
+static bool is_old(const cohi_host_profile *host, cohi_row row)
+{
+    const cohi_finding *finding = &host->findings[row];
+    return can_measure(row) && is_settled(finding->origin) && is_older(finding, OLD_S);
+}
+
+/* The row that was looked at the longest ago; COHI_ROWS: none is old, or one was looked at just
+ * now. */
+static cohi_row oldest(const cohi_host_profile *host)
+{
+    cohi_row found = COHI_ROWS;
+    for (cohi_row row = 0; row < COHI_ROWS; row++) {
+        const cohi_finding *finding = &host->findings[row];
+        if (finding->when != 0 && !is_older(finding, CHECK_EACH_S))
+            return COHI_ROWS;
+        if (is_old(host, row) && (found == COHI_ROWS || finding->when < host->findings[found].when))
+            found = row;
+    }
+    return found;
+}
+
+/* Whether there was time for it. */
+static bool measure(cohi_host_profile *host, cohi_calibration *calibration, cohi_row row)
+{
+    cohi_sample sample;
+    uint64_t now = cohi_now_ns();
+    if (now >= calibration->deadline_ns
+        || calibration->deadline_ns - now < cohi_calibrate_cost_ns(row))
+        return false;
+    if (cohi_calibrate(calibration, row, &sample))
+        take_sample(host, row, &sample);
+    else
+        take_failure(&host->findings[row]);
+    return true;
 }
 
 bool cohi_host_profile_calibrate(cohi_host_profile *host, uint64_t deadline_ns)
 {
     cohi_calibration calibration = cohi_calibration_open(1, false, deadline_ns);
     bool found = false;
-    for (cohi_row row = 0; row < COHI_ROWS; row++) {
-        cohi_sample sample;
-        uint64_t now = cohi_now_ns();
-        if (!is_wanted(host, row) || now >= deadline_ns
-            || deadline_ns - now < cohi_calibrate_cost_ns(row))
-            continue;
-        if (cohi_calibrate(&calibration, row, &sample))
-            take_sample(host, row, &sample);
-        else
-            take_failure(&host->findings[row]);
-        found = true;
-    }
+    for (cohi_row row = 0; row < COHI_ROWS; row++)
+        if (is_wanted(host, row))
+            found = measure(host, &calibration, row) || found;
+    cohi_row old = oldest(host);
+    if (old != COHI_ROWS)
+        found = measure(host, &calibration, old) || found;
+    cohi_calibration_close(&calibration);
+    return found;
+}
+
+static bool measure_old(cohi_host_profile *host)
+{
+    cohi_calibration calibration = cohi_calibration_open(1, false, UINT64_MAX);
+    bool found = false;
+    for (cohi_row row = 0; row < COHI_ROWS; row++)
+        if (is_old(host, row))
+            found = measure(host, &calibration, row) || found;
     cohi_calibration_close(&calibration);
     return found;
 }
@@ -368,7 +437,7 @@ bool cohi_host_profile_calibrate(cohi_host_profile *host, uint64_t deadline_ns)
 bool cohi_host_profile_complete(cohi_host_profile *host)
 {
     enum { PASSES = 4 };
-    bool found = false;
+    bool found = measure_old(host);
     for (int pass = 0; pass < PASSES; pass++)
         found = cohi_host_profile_calibrate(host, UINT64_MAX) || found;
     return found;

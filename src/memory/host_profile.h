@@ -1,5 +1,5 @@
 /*
- * host_profile.h - which profile a job goes by, and where it is kept between starts.
+ * host_profile.h - which profile a job uses, and where it is kept between starts.
  *
  * Whoever makes a job's board on a host obtains the profile once: the launcher, else the first
  * rank. It reads the file of an earlier start, measures for at most COHI_CALIBRATION_NS what is not
@@ -10,8 +10,10 @@
  * there, cannot be written, is damaged, or belongs to another host means the descriptions, and a
  * warning where somebody should know.
  *
- * A row is in force once two starts have found the same, within 15 %, so that a busy neighbour is
- * not remembered for ever. Rows on which the starts do not agree are left as described.
+ * A row is in force once two starts have found the same, within 15 %. Rows on which the starts do
+ * not agree are left as described. Two starts in the same minute may agree on what a busy neighbour
+ * made of the caches; so rows are measured again when they are old, one a minute at most, and what
+ * is not confirmed then is as described until two starts agree anew.
  */
 #ifndef COHI_MEMORY_HOST_PROFILE_H
 #define COHI_MEMORY_HOST_PROFILE_H
@@ -53,21 +55,21 @@ typedef struct cohi_host_profile {
     cohi_finding findings[COHI_ROWS];
     char path[4096];   /* the file that it is kept in; "": none */
     bool found;        /* the file was there, and good */
-    char warning[512]; /* a sentence, or "" */
+    char warning[512]; /* a message, or "" */
 } cohi_host_profile;
 
 /*
  * `knob` is COHORT_PROFILE: "" for the file in the cache folder; a file; "described", for no file
- * and no measuring; "fresh", for everything measured anew whatever the file says.
+ * and no measuring; "fresh", for everything measured again whatever the file says.
  */
 void cohi_host_profile_read(const char *knob, cohi_host_profile *host);
 
-/* Measures rows that are not known, each once, until `deadline_ns`; true: there is something to
- * save. */
+/* Measures rows that are not known, each once, until `deadline_ns`, or when all are known an old
+ * one; true: there is something to save. */
 bool cohi_host_profile_calibrate(cohi_host_profile *host, uint64_t deadline_ns);
 
-/* Measures as often as it takes for each of them to be confirmed, but for a few that are not. Some
- * tenths of a second. */
+/* Measures as often as it takes for each of them to be confirmed, but for a few that are not, and
+ * all old ones again. Some tenths of a second. */
 bool cohi_host_profile_complete(cohi_host_profile *host);
 
 /* Puts a value that was measured at length in force. */

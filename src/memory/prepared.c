@@ -81,7 +81,8 @@ static void watch_forks(void)
 static coh_status check_state(const char *call, size_t bytes)
 {
     if (state.claimed)
-        return cohi_fail(COH_BUSY, "%s: a world that joins takes what was prepared before", call);
+        return cohi_fail(COH_BUSY,
+                         "%s: this process has a world, which uses what was prepared before", call);
     if (state.count == COHI_PREPARED_MAX || bytes > FILE_BYTES - state.bytes)
         return cohi_fail(COH_LIMIT, "%s: %d ranges of %llu bytes are prepared; no more fits", call,
                          state.count, (unsigned long long)state.bytes);

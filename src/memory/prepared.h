@@ -32,7 +32,7 @@ void cohi_prepared_release(void);
  * prepared no more. No store of another thread is lost. */
 void cohi_prepared_forget(void);
 
-/* A descriptor of the file, for the one who has the claim; to be closed. */
+/* A descriptor of the file, for the holder of the claim; to be closed. */
 int cohi_prepared_file(int *fd);
 
 /* Where in the file exactly this range is; false when it was not prepared. */

@@ -113,7 +113,7 @@ bool cohi_profile_mend(cohi_profile *profile)
     return mended;
 }
 
-/* ---- what this process goes by ---- */
+/* ---- the values that this process uses ---- */
 
 static _Atomic double in_force[COHI_ROWS];
 static atomic_bool used;

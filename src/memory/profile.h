@@ -58,12 +58,14 @@ typedef enum cohi_row_way {
       "time of 16 lines of two pages from which on they are taken to come from memory")            \
     X(far_from, "bytes", 16384, 1e12, COHI_ROW_DESCRIBED, 256 << 10,                               \
       "bytes from which on it is worth a look whether a source is in a cache")                     \
-    X(reduce_stream_from, "bytes", 65536, 1e12, COHI_ROW_CALIBRATED, described_limit(host) * 0.8,  \
+    X(reduce_stream_from, "bytes", 65536, 1e12, COHI_ROW_CALIBRATED,                               \
+      described_limit(host) * (host->slow_level3 ? 0.8 : 0.5),                                     \
       "bytes from each rank from which on results for all are stored past the caches")             \
     X(reduce_one_stream_from, "bytes", 65536, 1e12, COHI_ROW_CALIBRATED,                           \
-      described_limit(host) * 1.6,                                                                 \
+      described_limit(host) * (host->slow_level3 ? 1.6 : 0.5),                                     \
       "bytes from each rank from which on results for one are stored past the caches")             \
-    X(convert_stream_from, "bytes", 65536, 1e12, COHI_ROW_CALIBRATED, described_limit(host) * 1.6, \
+    X(convert_stream_from, "bytes", 65536, 1e12, COHI_ROW_CALIBRATED,                              \
+      described_limit(host) * (host->slow_level3 ? 1.6 : 0.8),                                     \
       "bytes of f32 from which on a conversion stores past the caches")                            \
     X(convert_pages, "pages", 1, 4, COHI_ROW_CALIBRATED, host->slow_level3 ? 4 : 1,                \
       "pages that a conversion past the caches has side by side: 1 or 4")                          \
@@ -126,7 +128,7 @@ typedef enum cohi_row {
 /* The rows of copies by size: sizes from 2^COHI_COPY_LEAST_LOG on, one for each power of two. */
 enum { COHI_COPY_LEAST_LOG = 18, COHI_COPY_MOST_LOG = 24 };
 
-/* The values that a rank goes by, and beside them those described, so that ranks need not read the
+/* The values that a rank uses, and beside them those described, so that ranks need not read the
  * facts of the host again. Copied to ranks as bytes: it holds no pointers. */
 typedef struct cohi_profile {
     double value[COHI_ROWS];
@@ -165,7 +167,7 @@ bool cohi_row_parse(unsigned row, const char *text, double *value);
 /* All rows as the facts of the host describe them. */
 cohi_profile cohi_profile_describe(const cohi_host_facts *host);
 
-/* ---- what this process goes by ---- */
+/* ---- the values that this process uses ---- */
 
 /*
  * The values in force for what one rank does by itself, whichever world it is for: those described,

@@ -23,6 +23,10 @@ static inline void reduce_with(const cohi_kernels *kernels, const cohi_reduction
                                void *const *targets, int target_count, const void *const *sources,
                                int source_count, size_t count)
 {
+    if (__builtin_expect(how->own != NULL, 0)) {
+        cohi_own_reduce(how->own, targets, target_count, sources, source_count, count);
+        return;
+    }
     run(kernels->reduce[how->dtype][how->op], how,
         (cohi_kernel_job){.targets = targets,
                           .sources = sources,
@@ -48,13 +52,16 @@ void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *
                              size_t bytes)
 {
     cohi_kernel_beside beside = {to, from, bytes};
-    run(kernels->reduce[how->dtype][how->op], how,
-        (cohi_kernel_job){.targets = &target,
-                          .sources = sources,
-                          .target_count = 1,
-                          .source_count = 2,
-                          .count = count,
-                          .beside = &beside});
+    if (how->own)
+        cohi_own_reduce(how->own, &target, 1, sources, 2, count);
+    else
+        run(kernels->reduce[how->dtype][how->op], how,
+            (cohi_kernel_job){.targets = &target,
+                              .sources = sources,
+                              .target_count = 1,
+                              .source_count = 2,
+                              .count = count,
+                              .beside = &beside});
     if (beside.bytes > 0)
         memcpy(beside.target, beside.source, beside.bytes);
 }
@@ -68,6 +75,10 @@ void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *con
 void cohi_scan_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
                     const void *const *sources, int members, size_t count)
 {
+    if (how->own) {
+        cohi_own_scan(how->own, targets, sources, members, count);
+        return;
+    }
     run(kernels->scan[how->dtype][how->op], how,
         (cohi_kernel_job){.targets = targets,
                           .sources = sources,

@@ -5,13 +5,16 @@
 #ifndef COHI_MEMORY_REDUCE_H
 #define COHI_MEMORY_REDUCE_H
 
-#include "memory/kernels.h"
+#include "memory/kernels/kernels.h"
+#include "memory/own.h"
 
 typedef struct cohi_reduction {
     coh_dtype dtype;
     coh_reduce_op op;
-    int ranks;   /* what a mean is divided by, 1 and more; else ignored */
-    bool stream; /* store past the caches */
+    int ranks;           /* what a mean is divided by, 1 and more; else ignored */
+    bool stream;         /* store past the caches */
+    const cohi_own *own; /* a function of the program's, which type and op then say nothing of; or
+                          * NULL */
 } cohi_reduction;
 
 /* Whether the type has the operation. Floats: sum, mean, product, min, max; integers: all of them;

@@ -34,7 +34,10 @@ static coh_status check_partition(const double *costs, int count, int stages, co
                         "coh_partition: %d stages are more than the %d layers", stages, count);
     for (int i = 0; i < count; i++)
         if (!(costs[i] >= 0) || !isfinite(costs[i]))
-            return coh_fail(COH_INVALID_ARGUMENT, "coh_partition: layer %d costs %g", i, costs[i]);
+            return coh_fail(
+                COH_INVALID_ARGUMENT,
+                "coh_partition: layer %d has the cost %g, which is negative or not finite", i,
+                costs[i]);
     return COH_OK;
 }
 

@@ -78,7 +78,7 @@ static bool is_under_way(coh_request **request)
 {
     int done;
     if (*request)
-        coh_request_test(request, &done, NULL);
+        (void)coh_request_test(request, &done, NULL);
     return *request != NULL;
 }
 

@@ -23,7 +23,9 @@
     X(CALL_ALL_GATHER, all_gather, false, false, true)                  \
     X(CALL_ALL_GATHER_V, all_gather_v, false, false, true)              \
     X(CALL_GATHER, gather, false, true, true)                           \
+    X(CALL_GATHER_V, gather_v, false, true, true)                       \
     X(CALL_SCATTER, scatter, false, true, true)                         \
+    X(CALL_SCATTER_V, scatter_v, false, true, true)                     \
     X(CALL_BROADCAST, broadcast, false, true, true)                     \
     X(CALL_ALL_TO_ALL, all_to_all, false, false, true)                  \
     X(CALL_ALL_TO_ALL_V, all_to_all_v, false, false, false)             \

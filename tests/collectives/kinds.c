@@ -31,7 +31,7 @@ const char *call_text(const test_call *call, char text[256])
 {
     static const char *const places[] = {"heap", "private", "heap to private", "private to heap",
                                          "by member"};
-    static const char *const parts[] = {"even", "ragged", "one"};
+    static const char *const parts[] = {"even", "ragged", "one", "slivers"};
     const char *op = coh_reduce_op_name(call->op);
     snprintf(text, 256, "%s%s of %zu %s, %s, root %d, %s parts, %s%s%s, seed %llu",
              call_table[call->kind].name, call->started ? "_start" : "", call->count,
@@ -118,6 +118,18 @@ static coh_status make_all_gather_v(const arguments *a)
                                                a->request)
                       : coh_all_gather_v(a->team, c->dtype, a->source, a->target, a->counts);
 }
+
+#define ROOTED_PARTS(name)                                                                    \
+    static coh_status make_##name(const arguments *a)                                         \
+    {                                                                                         \
+        const test_call *c = a->call;                                                         \
+        return a->request                                                                     \
+                   ? coh_##name##_start(a->team, c->dtype, a->source, a->target, a->counts,   \
+                                        c->root, a->request)                                  \
+                   : coh_##name(a->team, c->dtype, a->source, a->target, a->counts, c->root); \
+    }
+ROOTED_PARTS(gather_v)
+ROOTED_PARTS(scatter_v)
 
 static coh_status make_all_to_all_v(const arguments *a)
 {

@@ -26,6 +26,8 @@ static const struct shapes {
     [CALL_ALL_GATHER] = {{SHAPE_COUNT, SHAPE_BLOCKS}, {false, false}},
     [CALL_ALL_GATHER_V] = {{SHAPE_PART, SHAPE_PARTS}, {false, false}},
     [CALL_GATHER] = {{SHAPE_COUNT, SHAPE_BLOCKS}, {false, true}},
+    [CALL_GATHER_V] = {{SHAPE_PART, SHAPE_PARTS}, {false, true}},
+    [CALL_SCATTER_V] = {{SHAPE_PARTS, SHAPE_PART}, {true, false}},
     [CALL_SCATTER] = {{SHAPE_BLOCKS, SHAPE_COUNT}, {true, false}},
     [CALL_BROADCAST] = {{SHAPE_COUNT, SHAPE_COUNT}, {true, false}},
     [CALL_ALL_TO_ALL] = {{SHAPE_BLOCKS, SHAPE_BLOCKS}, {false, false}},
@@ -208,6 +210,7 @@ static void expect_element(const test_call *call, crowd who, int block, size_t b
         reduce_element(call, who.me, k, element);
         break;
     case CALL_SCATTER:
+    case CALL_SCATTER_V:
     case CALL_BROADCAST:
         draw_element(call, call->root, base + k, element);
         break;
@@ -304,12 +307,12 @@ static void share_area(call_rig *rig, const test_call *call, crowd who)
     size_t element = coh_dtype_size(call->dtype);
     bool gathers =
         shapes[call->kind].side[1] == SHAPE_BLOCKS || shapes[call->kind].side[1] == SHAPE_PARTS;
+    bool parts =
+        shapes[call->kind].side[0] == SHAPE_PARTS || shapes[call->kind].side[1] == SHAPE_PARTS;
     bool same = shapes[call->kind].side[0] == shapes[call->kind].side[1];
     size_t first = 0;
     for (int member = 0; !same && member < who.me; member++)
-        first += call->kind == CALL_ALL_GATHER_V || call->kind == CALL_REDUCE_SCATTER_V
-                     ? part_of(call, who.size, member)
-                     : call->count;
+        first += parts ? part_of(call, who.size, member) : call->count;
     if (gathers && !same) {
         rig->used[0] = 0;
         rig->source = rig->target + first * element;

@@ -1,5 +1,5 @@
-/* Every bad argument of every public function: refused with its value and the limit. FAULTS.md
- * row 17. */
+/* Every bad argument of every public function: refused with its value and the limit.
+ * docs/faults.md F17. */
 #include "conform.h"
 
 #include <stdlib.h>

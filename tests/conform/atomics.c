@@ -1,5 +1,5 @@
-/* Atomics on one word: each operation and type against an oracle, and what is refused. SEMANTICS.md
- * rows 31 and 32. */
+/* Atomics on one word: each operation and type against an oracle, and what is refused.
+ * docs/semantics.md S31 and S32. */
 #include "conform.h"
 
 #include <string.h>

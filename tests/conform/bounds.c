@@ -1,4 +1,4 @@
-/* What lies outside is refused before anything moves: SEMANTICS.md rows 23 and 25. */
+/* What lies outside is refused before anything moves: docs/semantics.md S23 and S25. */
 #include "conform.h"
 
 #include <stdio.h>
@@ -217,7 +217,7 @@ static void unknown_ranks(test_rank *self)
     CHECK_OK(coh_free(self->world, heap.memory));
 }
 
-/* In checked mode the bound is the allocation; without, the heap. FAULTS.md row 16. */
+/* In checked mode the bound is the allocation; without, the heap. docs/faults.md F16. */
 static void checked_mode(test_rank *self)
 {
     struct heap heap;

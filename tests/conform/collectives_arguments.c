@@ -1,5 +1,5 @@
 /* What a collective refuses, on all ranks alike: the error names the value, and nothing is written.
- * SEMANTICS.md rows 23, 34 and 36. */
+ * docs/semantics.md S23, S34 and S36. */
 #include "conform.h"
 
 #include "sabotage.h"
@@ -82,6 +82,10 @@ static void missing_arrays(test_rank *self)
     CHECK_REFUSED(coh_reduce_scatter_v(team, COH_F32, COH_SUM, source, target, NULL),
                   COH_INVALID_ARGUMENT, "counts|NULL");
     CHECK_REFUSED(coh_all_gather_v(team, COH_F32, source, target, NULL), COH_INVALID_ARGUMENT,
+                  "counts|NULL");
+    CHECK_REFUSED(coh_gather_v(team, COH_F32, source, target, NULL, 0), COH_INVALID_ARGUMENT,
+                  "counts|NULL");
+    CHECK_REFUSED(coh_scatter_v(team, COH_F32, source, target, NULL, 0), COH_INVALID_ARGUMENT,
                   "counts|NULL");
     CHECK_REFUSED(coh_all_to_all_v(team, COH_F32, source, NULL, target, &parts),
                   COH_INVALID_ARGUMENT, "NULL");

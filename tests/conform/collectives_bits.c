@@ -1,4 +1,4 @@
-/* The same bits on all ranks, in every run, by every algorithm: SEMANTICS.md row 39. */
+/* The same bits on all ranks, in every run, by every algorithm: docs/semantics.md S39. */
 #include "worlds.h"
 
 #include "collectives/oracle.h"

@@ -1,4 +1,5 @@
-/* Every collective over lengths, places, roots and forms: SEMANTICS.md rows 36, 37, 38 and 41. */
+/* Every collective over lengths, places, roots and forms:
+ * docs/semantics.md S36, S37, S38 and S41. */
 #include "conform.h"
 
 #include "collectives/calls.h"
@@ -143,7 +144,7 @@ static void staged_one_after_another(test_rank *self)
     call_rig_close(&rig);
 }
 
-/* A barrier that was started is one: who sees it done finds all others arrived. */
+/* A barrier that was started is one: a rank that sees it done finds all others arrived. */
 static void barriers_by_request(test_rank *self)
 {
     _Atomic uint64_t *arrived = self->shared;

@@ -1,4 +1,4 @@
-/* Started collectives go on by themselves: SEMANTICS.md rows 11 and 14. */
+/* Started collectives go on by themselves: docs/semantics.md S11 and S14. */
 #include "conform.h"
 
 #include "base/atomics.h"
@@ -189,7 +189,7 @@ static void await_barrier(struct starter *self)
     char text[128] = "";
     while (!atomic_load(&self->met) && !strstr(text, "barrier")) {
         test_sleep(0.001);
-        coh_peer_query(self->world, coh_rank(self->world), &state, text, sizeof text);
+        (void)coh_peer_query(self->world, coh_rank(self->world), &state, text, sizeof text);
     }
 }
 

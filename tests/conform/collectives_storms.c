@@ -1,4 +1,4 @@
-/* One call right after the other, with ranks that dawdle: SEMANTICS.md rows 15, 17 and 41. */
+/* One call right after the other, with ranks that dawdle: docs/semantics.md S15, S17 and S41. */
 #include "conform.h"
 
 #include "collectives/calls.h"
@@ -13,7 +13,7 @@ struct storm {
     int kind_count;
     size_t most;
     bool meets;        /* meetings, allocations and splits in between */
-    bool root_is_fast; /* only who is not the root dawdles */
+    bool root_is_fast; /* only the others dawdle */
 };
 
 static void dawdle(uint64_t *own, const struct storm *storm, bool is_root)
@@ -96,7 +96,8 @@ static const call_kind all_kinds[] = {
     CALL_KINDS(KIND)
 #undef KIND
 };
-static const call_kind rooted_kinds[] = {CALL_BROADCAST, CALL_REDUCE, CALL_GATHER, CALL_SCATTER};
+static const call_kind rooted_kinds[] = {CALL_BROADCAST, CALL_REDUCE,  CALL_GATHER,
+                                         CALL_GATHER_V,  CALL_SCATTER, CALL_SCATTER_V};
 
 static size_t most_of(const test_rank *self)
 {

@@ -1,4 +1,5 @@
-/* Collectives of teams: of parts, in other orders, several at once: SEMANTICS.md rows 18 and 34. */
+/* Collectives of teams: of parts, in other orders, several at once:
+ * docs/semantics.md S18 and S34. */
 #include "conform.h"
 
 #include "collectives/calls.h"

@@ -1,4 +1,4 @@
-/* Every type with every operation, of every reducing collective: SEMANTICS.md rows 37 and 40. */
+/* Every type with every operation, of every reducing collective: docs/semantics.md S37 and S40. */
 #include "conform.h"
 
 #include "collectives/calls.h"

@@ -1,4 +1,4 @@
-/* Values at the edge of their type: SEMANTICS.md row 40. */
+/* Values at the edge of their type: docs/semantics.md S40. */
 #include "conform.h"
 
 #include "collectives/oracle.h"

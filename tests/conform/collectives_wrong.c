@@ -7,14 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the member needs something of the odd one. Who does not may be through with its part. */
+/* Whether the member needs something of the odd one. Otherwise it may be through with its part. */
 static bool depends(const test_call *call, int member, int odd)
 {
     switch (call->kind) {
     case CALL_REDUCE:
     case CALL_GATHER:
+    case CALL_GATHER_V:
         return member == call->root;
     case CALL_SCATTER:
+    case CALL_SCATTER_V:
     case CALL_BROADCAST:
         return odd == call->root;
     case CALL_SCAN:
@@ -138,8 +140,8 @@ static void strides_differ(test_rank *self)
 
 /*
  * A call that is made again and again is compared by what it was when it was first made. Here one
- * member changes the count after more calls than there are places to post them; the sentence has
- * both members' arguments.
+ * member changes the count after more calls than there are places to post them; the error message
+ * has both members' arguments.
  */
 static void differs_after_many_alike(test_rank *self)
 {

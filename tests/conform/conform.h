@@ -1,8 +1,8 @@
 /*
  * conform.h - the conformance suite: what every engine must do, one table a concept.
  *
- * A table ends up in conform.c. Bodies are written from include/cohort.h and SEMANTICS.md, whose
- * rows they name, never from what an engine happens to do.
+ * A table ends up in conform.c. Bodies are written from include/cohort.h and docs/semantics.md,
+ * whose cases they name, never from what an engine happens to do.
  */
 #ifndef TEST_CONFORM_H
 #define TEST_CONFORM_H
@@ -36,8 +36,12 @@
     X(splits)             \
     X(locks)              \
     X(messages)           \
+    X(probes)             \
+    X(facts)              \
+    X(grid)               \
     X(storm)              \
     X(register)           \
+    X(unordered)          \
     X(coll_sizes)         \
     X(coll_types)         \
     X(coll_values)        \
@@ -48,7 +52,10 @@
     X(coll_outstanding)   \
     X(coll_arguments)     \
     X(coll_wrong)         \
-    X(coll_forced)
+    X(coll_forced)        \
+    X(coll_functions)     \
+    X(coll_scaled)        \
+    X(coll_grouped)
 
 #define CONFORM_DECLARE(name)                \
     extern const test_case conform_##name[]; \

@@ -1,4 +1,5 @@
-/* Independent streams of one-sided operations: SEMANTICS.md rows 1, 4 and 5, context by context. */
+/* Independent streams of one-sided operations, context by context:
+ * docs/semantics.md S1, S4 and S5. */
 #include "conform.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Ranks inside one process, bound to threads or driven by one: SEMANTICS.md row 19. */
+/* Ranks inside one process, bound to threads or driven by one: docs/semantics.md S19. */
 #include "conform.h"
 
 #include <pthread.h>
@@ -182,7 +182,7 @@ static void driven_allocations_agree(test_rank *self)
     CHECK_EQ(one.offset, two.offset);
     CHECK_REFUSED(coh_malloc(worlds[1], 4000, &other), COH_MISMATCH, "3000|4000");
     for (int rank = 0; rank < DRIVEN; rank++)
-        coh_finalize(worlds[rank]); /* after a mismatch its status is not what is tested */
+        (void)coh_finalize(worlds[rank]); /* after a mismatch its status is not what is tested */
 }
 
 const test_case conform_crew[] = {

@@ -1,4 +1,4 @@
-/* Barriers and epochs: SEMANTICS.md rows 15, 16 and 17. */
+/* Barriers and epochs: docs/semantics.md S15, S16 and S17. */
 #include "conform.h"
 
 #include <stdatomic.h>

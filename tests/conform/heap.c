@@ -1,4 +1,4 @@
-/* The symmetric heap: SEMANTICS.md rows 20, 21, 22, 24 and 26. */
+/* The symmetric heap: docs/semantics.md S20, S21, S22, S24 and S26. */
 #include "conform.h"
 
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ static bool agree(test_rank *self, uint64_t number)
     return CHECK_OK(coh_barrier(self->world));
 }
 
-/* ---- row 20 ---- */
+/* ---- S20 ---- */
 
 struct arrivals {
     _Atomic uint64_t before; /* ranks that are about to make the call */
@@ -88,7 +88,7 @@ static void zero_bytes_meet_nobody(test_rank *self)
     CHECK_OK(coh_barrier(self->world));
 }
 
-/* ---- row 21 ---- */
+/* ---- S21 ---- */
 
 static bool same_stats(const coh_heap_stats *one, const coh_heap_stats *two)
 {
@@ -136,7 +136,7 @@ static void one_without_memory_fails_all(test_rank *self)
     CHECK_OK(coh_free(self->world, kept));
 }
 
-/* ---- row 22 ---- */
+/* ---- S22 ---- */
 
 static void realloc_keeps_contents(test_rank *self)
 {
@@ -221,7 +221,7 @@ static void alignments(test_rank *self)
     CHECK_OK(coh_free(self->world, memory[0]));
 }
 
-/* ---- row 24 and the statistics ---- */
+/* ---- S24 and the statistics ---- */
 
 static void offsets_agree(test_rank *self)
 {
@@ -260,7 +260,7 @@ static void statistics_count(test_rank *self)
     CHECK_EQ(one.largest, empty.largest);
 }
 
-/* ---- row 26 ---- */
+/* ---- S26 ---- */
 
 enum { LIVE = 64 };
 

@@ -1,4 +1,4 @@
-/* Messages: SEMANTICS.md rows 43 to 45, and what the header promises of requests. */
+/* Messages: docs/semantics.md S43 to S45, and what the header promises of requests. */
 #include "conform.h"
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ static int left_of(const test_rank *self)
     return (self->rank + self->size - 1) % self->size;
 }
 
-/* ---- row 43 ---- */
+/* ---- S43 ---- */
 
 static void tags_out_of_order(test_rank *self)
 {
@@ -132,7 +132,7 @@ static void unexpected_messages_are_bounded(test_rank *self)
     }
 }
 
-/* ---- row 44 ---- */
+/* ---- S44 ---- */
 
 static void refuse_then_take(coh_team *team, int from, int number, size_t bytes)
 {
@@ -179,7 +179,7 @@ static void longer_than_a_posted_room(test_rank *self)
     free(data);
 }
 
-/* ---- row 45 ---- */
+/* ---- S45 ---- */
 
 static void zero_length(test_rank *self)
 {
@@ -394,7 +394,10 @@ static void message_arguments(test_rank *self)
     CHECK_STATUS(coh_probe(team, 0, -7, &there, NULL), COH_INVALID_ARGUMENT);
     CHECK_EQ(there, 5);
     CHECK_REFUSED(coh_request_wait(NULL, NULL), COH_INVALID_ARGUMENT, "coh_request_wait");
-    CHECK_STATUS(coh_request_wait(&none, NULL), COH_INVALID_ARGUMENT);
+    CHECK_OK(coh_request_wait(&none, NULL));
+    CHECK_OK(coh_request_wait_all(&none, 1, NULL));
+    CHECK_OK(coh_request_wait_all(NULL, 0, NULL));
+    CHECK_STATUS(coh_request_wait_all(NULL, 1, NULL), COH_INVALID_ARGUMENT);
     CHECK_STATUS(coh_request_test(&none, NULL, NULL), COH_INVALID_ARGUMENT);
     CHECK_STATUS(coh_request_wait_any(NULL, 1, &index, NULL), COH_INVALID_ARGUMENT);
     CHECK_STATUS(coh_request_wait_any(&none, 1, NULL, NULL), COH_INVALID_ARGUMENT);

@@ -1,4 +1,4 @@
-/* Ordering: SEMANTICS.md rows 1 to 6. */
+/* Ordering: docs/semantics.md S1 to S6. */
 #include "conform.h"
 
 #include <stdatomic.h>
@@ -211,7 +211,7 @@ static void sync_completes_nothing(test_rank *self)
     until_both_seen(self, 2, sync_body);
 }
 
-/* ---- rows 4 to 6, on every engine ---- */
+/* ---- S4 to S6, on every engine ---- */
 
 static void barrier_completes(test_rank *self)
 {
@@ -301,6 +301,10 @@ static void quiet_reaches_the_target(test_rank *self)
 static void quiet_covers_plain_stores(test_rank *self)
 {
     struct box *box, *peers;
+    if (test_looks_for_races()) {
+        test_skip("the race check has no coh_ptr");
+        return;
+    }
     int right = (self->rank + 1) % self->size, left = (self->rank + self->size - 1) % self->size;
     if (!CHECK_OK(coh_calloc(self->world, 1, sizeof *box, (void **)&box))
         || !CHECK_OK(coh_ptr(self->world, box, right, (void **)&peers)))

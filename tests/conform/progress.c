@@ -1,4 +1,4 @@
-/* Progress: SEMANTICS.md rows 11, 13 and 14; FAULTS.md row 27. */
+/* Progress: docs/semantics.md S11, S13 and S14; docs/faults.md F27. */
 #include "conform.h"
 
 #include <pthread.h>

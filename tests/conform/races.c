@@ -1,4 +1,4 @@
-/* Atomics of all ranks and threads on one word: SEMANTICS.md rows 30 and 31. */
+/* Atomics of all ranks and threads on one word: docs/semantics.md S30 and S31. */
 #include "conform.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Put and get: SEMANTICS.md rows 27, 28 and 29. */
+/* Put and get: docs/semantics.md S27, S28 and S29. */
 #include "conform.h"
 
 #include <stdio.h>

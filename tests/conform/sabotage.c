@@ -82,6 +82,7 @@ static bool mean_of_scan(call_rig *rig, test_call *call, coh_team *team)
 static bool has_count(const test_call *call)
 {
     return call->kind != CALL_REDUCE_SCATTER_V && call->kind != CALL_ALL_GATHER_V
+           && call->kind != CALL_GATHER_V && call->kind != CALL_SCATTER_V
            && call->kind != CALL_ALL_TO_ALL_V;
 }
 
@@ -114,14 +115,16 @@ static bool is_root(const test_call *call, coh_team *team)
 
 static bool no_source(call_rig *rig, test_call *call, coh_team *team)
 {
-    bool sends = call->kind != CALL_SCATTER && call->kind != CALL_BROADCAST;
+    bool sends =
+        call->kind != CALL_SCATTER && call->kind != CALL_SCATTER_V && call->kind != CALL_BROADCAST;
     rig->source = NULL;
     return sends || is_root(call, team);
 }
 
 static bool no_target(call_rig *rig, test_call *call, coh_team *team)
 {
-    bool gets = call->kind != CALL_REDUCE && call->kind != CALL_GATHER;
+    bool gets =
+        call->kind != CALL_REDUCE && call->kind != CALL_GATHER && call->kind != CALL_GATHER_V;
     rig->target = NULL;
     return gets || is_root(call, team);
 }
@@ -133,9 +136,9 @@ static bool overlap_in_part(call_rig *rig, test_call *call, coh_team *team)
     if (call_table[call->kind].rooted && !is_root(call, team))
         return false;
     bool gathers = call->kind == CALL_ALL_GATHER || call->kind == CALL_ALL_GATHER_V
-                   || call->kind == CALL_GATHER;
+                   || call->kind == CALL_GATHER || call->kind == CALL_GATHER_V;
     bool scatters = call->kind == CALL_REDUCE_SCATTER || call->kind == CALL_REDUCE_SCATTER_V
-                    || call->kind == CALL_SCATTER;
+                    || call->kind == CALL_SCATTER || call->kind == CALL_SCATTER_V;
     if (gathers)
         rig->source = rig->target + (mine + 1) * element;
     else

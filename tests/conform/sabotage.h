@@ -12,7 +12,7 @@ typedef struct sabotage {
     bool (*spoil)(call_rig *rig, test_call *call, coh_team *team);
 
     unsigned statuses; /* that it may be refused with, a mask of 1 << coh_status */
-    const char *words; /* that the sentence holds */
+    const char *words; /* that the error message holds */
 } sabotage;
 
 /* All of them; NULL name past the last. */

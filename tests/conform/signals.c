@@ -1,4 +1,4 @@
-/* Puts that tell of their arrival: SEMANTICS.md rows 7 to 10. */
+/* Puts that tell of their arrival: docs/semantics.md S7 to S10. */
 #include "conform.h"
 
 #include <stdlib.h>
@@ -359,7 +359,61 @@ static void bad_signals_refused(test_rank *self)
     CHECK_OK(coh_free(world, box));
 }
 
+/* ---- strided ---- */
+
+/* A column of a table; the rest of the table stays as it is. */
+static bool column_round(test_rank *self, uint64_t (*table)[8], uint64_t *signal, uint64_t round)
+{
+    enum { ROWS = 50 };
+    uint64_t column[ROWS][3];
+    for (int i = 0; i < ROWS; i++)
+        column[i][0] = round * 100 + (uint64_t)i;
+    bool good = CHECK_OK(coh_put_strided_signal(self->world, &table[0][2], sizeof *table, column,
+                                                sizeof *column, sizeof **table, ROWS, signal, round,
+                                                COH_SIGNAL_SET, right_of(self)));
+    memset(column, 0xee, sizeof column); /* it may be reused */
+    good = good && await(self->world, signal, round, left_of(self));
+    for (int i = 0; i < ROWS && good; i++)
+        good = CHECK_EQ(table[i][2], round * 100 + (uint64_t)i) && CHECK_EQ(table[i][1], 0)
+               && CHECK_EQ(table[i][3], 0);
+    return good && CHECK_OK(coh_barrier(self->world)); /* before the next round writes */
+}
+
+static void signal_follows_blocks(test_rank *self)
+{
+    uint64_t(*table)[8], *signal;
+    if (!CHECK_OK(COH_CALLOC(self->world, 50, &table))
+        || !CHECK_OK(COH_CALLOC(self->world, 1, &signal)))
+        return;
+    for (uint64_t round = 1; round <= (uint64_t)test_scaled(self, 40); round++)
+        if (!column_round(self, table, signal, round))
+            return;
+    /* No blocks still signal; what is refused puts nothing. */
+    CHECK_OK(coh_put_strided_signal(self->world, NULL, 0, NULL, 0, 0, 0, signal, 7000,
+                                    COH_SIGNAL_SET, right_of(self)));
+    await(self->world, signal, 7000, left_of(self));
+    CHECK_OK(coh_barrier(self->world));
+    uint64_t word = 99, *crooked = (uint64_t *)(void *)((char *)signal + 4);
+    CHECK_REFUSED(coh_put_strided_signal(self->world, &table[0][1], 64, &word, 8, 8, 1, crooked, 1,
+                                         COH_SIGNAL_SET, right_of(self)),
+                  COH_BAD_ALIGNMENT, "coh_put_strided_signal");
+    CHECK_REFUSED(coh_put_strided_signal(self->world, &table[0][1], 64, &word, 8, 8, 1, signal, 1,
+                                         (coh_signal_op)9, right_of(self)),
+                  COH_INVALID_ARGUMENT, "9");
+    CHECK_REFUSED(coh_put_strided_signal(self->world, &table[0][1], 64, &word, 8, 8, 1, signal, 1,
+                                         COH_SIGNAL_ADD, self->size),
+                  COH_UNKNOWN_RANK, "coh_put_strided_signal");
+    CHECK_REFUSED(coh_put_strided_signal(self->world, &table[0][1], 4, &word, 8, 8, 2, signal, 1,
+                                         COH_SIGNAL_ADD, right_of(self)),
+                  COH_INVALID_ARGUMENT, "stride");
+    CHECK_OK(coh_barrier(self->world));
+    CHECK(table[0][1] == 0 && *signal == 7000);
+    CHECK_OK(coh_free(self->world, signal));
+    CHECK_OK(coh_free(self->world, table));
+}
+
 const test_case conform_signals[] = {
+    CASE(signal_follows_blocks, "S8 S27", ON_MEMORY, ANY_SIZE),
     CASE(signal_follows_data, "S7 S8", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(signal_follows_data_nbi, "S7 S8", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(empty_puts_signal, "S10", ON_MEMORY, ANY_SIZE),

@@ -1,4 +1,4 @@
-/* Making teams: SEMANTICS.md rows 33 to 35. */
+/* Making teams: docs/semantics.md S33 to S35. */
 #include "conform.h"
 
 #include <limits.h>

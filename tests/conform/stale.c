@@ -249,7 +249,7 @@ static void use_all(struct kept *kept)
     wait_for_requests(kept);
 }
 
-/* Collectives before that, so that the short way of the second one would be taken. */
+/* Collectives before that, so that the fast path of the second one would be taken. */
 static void handles_after_finalize(test_rank *self)
 {
     struct kept kept = {.world = NULL};

@@ -1,4 +1,4 @@
-/* Blocks at regular distances: SEMANTICS.md rows 23, 27 and 28. */
+/* Blocks at regular distances: docs/semantics.md S23, S27 and S28. */
 #include "conform.h"
 
 #include <stdlib.h>

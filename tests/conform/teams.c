@@ -1,4 +1,4 @@
-/* Meeting in teams: SEMANTICS.md rows 6, 15, 16 and 18. */
+/* Meeting in teams: docs/semantics.md S6, S15, S16 and S18. */
 #include "conform.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* Waits and tests on words of one's own memory: SEMANTICS.md rows 7 and 12. */
+/* Waits and tests on words of one's own memory: docs/semantics.md S7 and S12. */
 #include "conform.h"
 
-#include "core/world.h"
+#include "core/world/world.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -254,6 +254,10 @@ static bool await(test_rank *self, const uint64_t *word, uint64_t value, int fro
 static void satisfied_by_a_store(test_rank *self)
 {
     struct mail *mail, *theirs;
+    if (test_looks_for_races()) {
+        test_skip("the race check has no coh_ptr");
+        return;
+    }
     if (!CHECK_OK(coh_calloc(self->world, 1, sizeof *mail, (void **)&mail))
         || !CHECK_OK(coh_ptr(self->world, mail, right_of(self), (void **)&theirs)))
         return;

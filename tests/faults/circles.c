@@ -1,4 +1,4 @@
-/* Waits that can never end, and waits that only look like it: FAULTS.md rows 5 and 9a. */
+/* Waits that can never end, and waits that only look like it: docs/faults.md F5, F9a and F44. */
 #include "faults.h"
 
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void receive_in_a_circle(test_rank *self)
     CHECK_REFUSED(coh_receive(team, (self->rank + 1) % 3, TAG, &word, sizeof word, NULL),
                   COH_STALLED, "rank 0 receives from 1 (tag 1), 1 from 2, 2 from 0");
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* The thread that carried out a started collective is idle, and no way on. */
@@ -57,7 +57,7 @@ static void receive_after_a_started_collective(test_rank *self)
     CHECK_REFUSED(coh_receive(team, (self->rank + 1) % 3, TAG, &word, sizeof word, NULL),
                   COH_STALLED, "rank 0 receives from 1 (tag 1), 1 from 2, 2 from 0");
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void receive_from_anybody(test_rank *self)
@@ -70,7 +70,7 @@ static void receive_from_anybody(test_rank *self)
     CHECK_REFUSED(coh_receive(team, COH_ANY_RANK, TAG, &word, sizeof word, NULL), COH_STALLED,
                   "rank 0 receives from any of 0, 1 and 2 (tag 1)|2 from any of");
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void wait_for_any_writer(test_rank *self)
@@ -82,7 +82,7 @@ static void wait_for_any_writer(test_rank *self)
     CHECK_REFUSED(coh_wait_until(self->world, COH_U64, word, COH_EQ, &one, COH_ANY_RANK),
                   COH_STALLED, "rank 0 waits for a word from any of");
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* One waits for any of several messages, the others for one of it; a barrier against that. */
@@ -106,7 +106,7 @@ static void several_requests_against_a_barrier(test_rank *self)
         CHECK_REFUSED(coh_barrier(self->world), COH_STALLED, "rank 0|receives from any of 1 and 2");
     }
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void anybody_against_a_barrier(test_rank *self)
@@ -121,7 +121,7 @@ static void anybody_against_a_barrier(test_rank *self)
                             : coh_barrier(self->world);
     CHECK_REFUSED(status, COH_STALLED, "receives from any|waits in barrier #2 for 0");
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* Each holds one of two locks and asks for the other's. */
@@ -135,7 +135,7 @@ static void two_locks(test_rank *self)
     double began = test_now();
     CHECK_STATUS(coh_lock_set(self->world, &locks[1 - self->rank]), COH_STALLED);
     check_in_time(self, began);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- oneself ---- */
@@ -174,7 +174,7 @@ static void anybody_is_stopped(test_rank *self)
     coh_team *team = coh_team_world(self->world);
     CHECK_REFUSED(coh_receive(team, COH_ANY_RANK, TAG, &word, sizeof word, NULL), COH_STALLED,
                   "rank 1|stopped");
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- a helper waits, and the rank is well ---- */
@@ -382,15 +382,15 @@ static void stuck_beside_an_idle_pool(test_rank *self)
     pthread_mutex_unlock(&pool_lock);
     for (int i = 0; i < POOL; i++)
         pthread_join(pool[i], NULL);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 #define STALL "COHORT_STALL=1 COHORT_WARN=0.3"
 
 /* On processes with the default of COHORT_STALL: nothing is in doubt. */
-#define CIRCLE(body, size)                                                       \
-    CASE(body, "F5", ON_SHM, SIZE(size), .mode = TEST_UNJOINED),                 \
-        CASE(body, "F5", ON_THREADS | ON_SIM, SIZE(size), .mode = TEST_UNJOINED, \
+#define CIRCLE(body, size)                                                           \
+    CASE(body, "F5 F44", ON_SHM, SIZE(size), .mode = TEST_UNJOINED),                 \
+        CASE(body, "F5 F44", ON_THREADS | ON_SIM, SIZE(size), .mode = TEST_UNJOINED, \
              .environment = STALL)
 
 const test_case fault_circles[] = {

@@ -1,5 +1,5 @@
-/* Ranks that are lost or stuck in each collective, and long ones that are neither: FAULTS.md rows 1
- * and 5. */
+/* Ranks that are lost or stuck in each collective, and long ones that are neither:
+ * docs/faults.md F1 and F5. */
 #include "faults.h"
 
 #include "collectives/calls.h"
@@ -117,7 +117,7 @@ static void leave(test_rank *self, coh_status sticky)
                  sticky);
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, (uint64_t)self->size - 1, PATIENCE_S));
-    coh_finalize(self->world); /* it may report the loss; it must come back */
+    (void)coh_finalize(self->world); /* it may report the loss; it must come back */
 }
 
 /* A team without the lost rank goes on. */

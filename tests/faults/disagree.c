@@ -1,6 +1,6 @@
-/* Ranks that make different collectives, or the same with different arguments: FAULTS.md row 18,
- * SEMANTICS.md row 42. Each disagreement has a team of its own, so that the world shows that others
- * go on. */
+/* Ranks that make different collectives, or the same with different arguments: docs/faults.md F18,
+ * docs/semantics.md S42. Each disagreement has a team of its own, so that the world shows that
+ * others go on. */
 #include "faults.h"
 
 #include "collectives/calls.h"
@@ -58,7 +58,7 @@ static void expect_mismatch(struct corner *corner, coh_status status, const char
 static bool leave(struct corner *corner)
 {
     int64_t one = 1, sum = 0;
-    coh_team_destroy(corner->team); /* it may report the mismatch; it must come back */
+    (void)coh_team_destroy(corner->team); /* it may report the mismatch; it must come back */
     return CHECK_OK(
                coh_all_reduce(coh_team_world(corner->self->world), COH_I64, COH_SUM, &one, &sum, 1))
            && CHECK_EQ(sum, corner->self->size);
@@ -140,7 +140,8 @@ static void differ(test_rank *self, differ_function *change, const char *words, 
         if (!enter(self, corner))
             return;
         coh_status status = make(corner, corner->odd ? &other : &usual);
-        bool listed = usual.kind == CALL_REDUCE_SCATTER_V || usual.kind == CALL_ALL_GATHER_V;
+        bool listed = usual.kind == CALL_REDUCE_SCATTER_V || usual.kind == CALL_ALL_GATHER_V
+                      || usual.kind == CALL_GATHER_V || usual.kind == CALL_SCATTER_V;
         bool lists_differ = listed && change == other_count; /* too long for a sentence */
         bool pairs_differ = usual.kind == CALL_ALL_TO_ALL_V && change == other_count;
         const char *told = lists_differ ? "counts" : pairs_differ ? "all_to_all" : words;
@@ -212,7 +213,7 @@ static void unequal_expectations(test_rank *self)
     coh_parts sends = {three, NULL}, expects = {corner.odd ? fewer : three, NULL};
     coh_status status =
         coh_all_to_all_v(corner.team, COH_F32, corner.source, &sends, corner.target, &expects);
-    /* Who finds it out has both counts; the others hear between whom it was. */
+    /* The member that finds out has both counts; the others hear between whom it was. */
     expect_mismatch(&corner, status, corner.odd ? "2|3" : "all_to_all", "another expectation");
     if (corner.odd)
         CHECK(untouched(corner.target, 3 * sizeof *corner.target));
@@ -355,7 +356,7 @@ static void malloc_against_all_reduce(test_rank *self)
         status = coh_barrier(self->world);
     CHECK_REFUSED(status, COH_MISMATCH, "malloc|all_reduce");
     CHECK(memory == NULL);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* One calls on another team of the same ranks: nobody may hang, or take one for the other. */
@@ -373,7 +374,7 @@ static void other_teams_call(test_rank *self)
     CHECK(status == COH_STALLED || status == COH_MISMATCH || status == COH_PEER_LOST);
     CHECK(untouched(corner.target, sizeof corner.target));
     corner.team = mine;
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- two threads of one rank ---- */

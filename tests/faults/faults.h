@@ -1,6 +1,6 @@
 /*
- * faults.h - FAULTS.md as a suite: each fault is injected for real, and what must come of it is
- * checked.
+ * faults.h - docs/faults.md as a suite: each fault is injected for real, and what must come of it
+ * is checked.
  *
  * Bodies join by themselves (TEST_UNJOINED), since a fault may strike while they do, and ranks
  * that are to be lost are the row's victims.

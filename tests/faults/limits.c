@@ -1,4 +1,4 @@
-/* Limits of the process and the system: FAULTS.md rows 11, 12 and 14. */
+/* Limits of the process and the system: docs/faults.md F11, F12 and F14. */
 #include "faults.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Ranks that die with a lock, or waiting for one: FAULTS.md row 2. */
+/* Ranks that die with a lock, or waiting for one: docs/faults.md F2. */
 #include "faults.h"
 
 #include <signal.h>
@@ -70,7 +70,7 @@ static void check_dead(test_rank *self, coh_lock *locks)
     CHECK(working > 0);
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, (uint64_t)self->size - 1, 10)); /* nobody leaves before */
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* Rank 1 takes the lock; all others wait for it; it dies. */
@@ -96,7 +96,7 @@ static void holder_dies(test_rank *self)
         check_dead(self, locks);
 }
 
-/* Nobody waits when it dies; those who come later learn of it. */
+/* Nobody waits when it dies; ranks that come later learn of it. */
 static void holder_dies_alone(test_rank *self)
 {
     struct scene *scene = self->shared;
@@ -169,7 +169,7 @@ static void waiter_dies(test_rank *self)
     CHECK_REFUSED(coh_lock_set(self->world, lock), COH_PEER_LOST, "rank 1");
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, 3, 10));
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void strike_the_waiter(test_job *job)
@@ -183,7 +183,7 @@ static void strike_the_waiter(test_job *job)
     kill(job->pids[VICTIM_RANK], SIGKILL);
 }
 
-/* Rank 1 is the last in the queue, and dies; whoever is before it is served or told, and
+/* Rank 1 is the last in the queue, and dies; the ranks before it are served or told, and
  * nobody hangs. */
 static void last_waiter_dies(test_rank *self)
 {
@@ -215,13 +215,13 @@ static void last_waiter_dies(test_rank *self)
     CHECK_REFUSED(coh_lock_set(self->world, lock), COH_PEER_LOST, "rank 1");
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, 4, 10));
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- stalled ---- */
 
-/* Rank 1 holds all locks, which have different homes. Who asks is told each time, and nobody is
- * left waiting behind one who was. */
+/* Rank 1 holds all locks, which have different homes. A rank that asks is told each time, and
+ * nobody is left waiting behind one that was. */
 static void check_all_refused(test_rank *self, coh_lock *locks, coh_status expected)
 {
     struct scene *scene = self->shared;
@@ -256,7 +256,7 @@ static void holder_stops(test_rank *self)
         return;
     }
     check_all_refused(self, locks, COH_STALLED);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void holder_is_busy_past_the_timeout(test_rank *self)
@@ -271,7 +271,7 @@ static void holder_is_busy_past_the_timeout(test_rank *self)
     } else {
         check_all_refused(self, locks, COH_TIMED_OUT);
     }
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- another rank ---- */
@@ -309,7 +309,7 @@ static void put_is_lost_under_a_lock(test_rank *self)
     }
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, 2, 10));
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* Rank 1 is lost, and rank 2 leaves because of that with a lock that rank 0 tries for: neither will
@@ -339,7 +339,7 @@ static void holder_leaves_after_a_loss(test_rank *self)
         CHECK_REFUSED(status, COH_PEER_LOST, "rank 1|rank 2|coh_lock_test");
         CHECK_REFUSED(coh_lock_set(self->world, lock), COH_PEER_LOST, "rank 1|is dead");
     }
-    coh_finalize(self->world); /* it may report the loss; it must come back */
+    (void)coh_finalize(self->world); /* it may report the loss; it must come back */
 }
 
 #define DEADLY(function, size, ...)                                                \

@@ -1,4 +1,4 @@
-/* Ranks that are lost: FAULTS.md rows 1, 7, 8, 10, 13 and 26. */
+/* Ranks that are lost: docs/faults.md F1, F7, F8, F10, F13 and F26. */
 #include "faults.h"
 
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void after_the_loss(test_rank *self, int lost)
     CHECK_OK(coh_peer_query(self->world, lost, &state, text, sizeof text));
     CHECK_EQ(state, COH_PEER_GONE);
     CHECK(strlen(text) > 0);
-    coh_finalize(self->world); /* it may report the loss; it must come back */
+    (void)coh_finalize(self->world); /* it may report the loss; it must come back */
     CHECK(test_now() - began < 5);
 }
 
@@ -65,7 +65,7 @@ static void exit_in_program(test_rank *self)
     coh_status status = fault_program(self, scene->stamps, 20);
     if (fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK]))
         CHECK_SAYS("exited without finalize");
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* Rank 1 returns from main, so to speak. */
@@ -83,7 +83,7 @@ static void returns_without_finalize(test_rank *self)
     if (fault_check_lost(status, VICTIM_RANK, &scene->stamps[VICTIM_RANK])
         && strcmp(self->engine, "shm") == 0)
         CHECK_SAYS("exited without finalize");
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- the process is there, and the rank is not ---- */
@@ -124,7 +124,7 @@ static void gone_in_a_way(test_rank *self, void (*go)(void), const char *words)
     double took = fault_since(&scene->stamps[VICTIM_RANK]);
     if (took > LOSS_LIMIT_S + 0.5)
         test_fail("the loss was learnt after %.2f s; the deadline is %.1f s", took, LOSS_LIMIT_S);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void replaced_by_exec(test_rank *self)
@@ -262,8 +262,8 @@ static void thread_of_two_crews_ends(test_rank *self)
     for (int i = 0; i < CREWS; i++)
         CHECK_REFUSED(coh_barrier(crews[i][0]), COH_PEER_LOST, "rank 1|thread ended");
     for (int i = 0; i < CREWS; i++) {
-        coh_finalize(crews[i][0]); /* they may report the loss; they must come back */
-        coh_finalize(crews[i][1]);
+        (void)coh_finalize(crews[i][0]); /* they may report the loss; they must come back */
+        (void)coh_finalize(crews[i][1]);
     }
 }
 
@@ -293,9 +293,9 @@ static void exits_globally(test_rank *self)
     atomic_fetch_add(&scene->ready, 1);
     test_await(&scene->ready, (uint64_t)self->size, 10);
     if (self->rank == 0)
-        coh_barrier(self->world);
+        (void)coh_barrier(self->world);
     else if (self->rank == 3)
-        coh_malloc(self->world, 100, &memory);
+        (void)coh_malloc(self->world, 100, &memory);
     else if (self->rank == 1)
         CHECK_OK(coh_global_exit(self->world, EXIT_CODE));
     test_sleep(10); /* busy outside Cohort; ended from there */

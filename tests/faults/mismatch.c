@@ -1,4 +1,4 @@
-/* Ranks that disagree, and misuse on one rank: FAULTS.md rows 17 and 18. */
+/* Ranks that disagree, and misuse on one rank: docs/faults.md F17 and F18. */
 #include "faults.h"
 
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void leave(test_rank *self)
         CHECK_OK(coh_malloc(self->world, 100, &memory));
     else
         CHECK_STATUS(status, COH_MISMATCH);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
     CHECK(test_now() - began < 5);
 }
 
@@ -131,7 +131,7 @@ static void the_call_before_is_spared(test_rank *self)
         return;
     coh_status status = self->rank == 0 ? coh_sync(self->world) : coh_barrier(self->world);
     expect_mismatch(self, status, "barrier|sync");
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static void finalize_against_barrier(test_rank *self)
@@ -143,7 +143,7 @@ static void finalize_against_barrier(test_rank *self)
         return;
     }
     CHECK_REFUSED(coh_barrier(self->world), COH_MISMATCH, "barrier|finalize");
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* The last rank is one round behind: it disagrees with nobody at the same time, only in order. */

@@ -1,4 +1,4 @@
-/* Ranks that are stuck, paused or only busy: FAULTS.md rows 5, 6, 9a and 27. */
+/* Ranks that are stuck, paused or only busy: docs/faults.md F5, F6, F9a and F27. */
 #include "faults.h"
 
 #include <signal.h>
@@ -74,7 +74,7 @@ static void stopped(test_rank *self)
     CHECK_OK(coh_peer_query(self->world, STUCK, &state, NULL, 0));
     CHECK_EQ(state, COH_PEER_STUCK);
     CHECK_STATUS(coh_barrier(self->world), COH_STALLED); /* it stays so */
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* Stopped where it calls nothing: still stuck, since a stopped process cannot come. */
@@ -87,7 +87,7 @@ static void stopped_outside(test_rank *self)
     if (self->rank == STUCK)
         raise(SIGSTOP);
     CHECK_REFUSED(coh_barrier(self->world), COH_STALLED, "rank 1");
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* ---- the whole job ---- */
@@ -153,7 +153,7 @@ static void busy_past_the_timeout(test_rank *self)
         CHECK_REFUSED(coh_barrier(self->world), COH_TIMED_OUT, "barrier|0");
         CHECK(test_now() - began < 2.4);
     }
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 /* They come one by one, none of them later than the timeout after the one before. */
@@ -166,7 +166,7 @@ static void come_one_by_one(test_rank *self, coh_status (*meet)(coh_world *world
         CHECK_REFUSED(meet(self->world), COH_TIMED_OUT, name);
     else
         meet(self->world);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
 static coh_status reduce_a_word(coh_world *world)
@@ -216,7 +216,7 @@ static void anybody_is_waited_for(test_rank *self)
  * busy. */
 static void busy_behind_several(test_rank *self, int from)
 {
-    enum { TAG = 7, BYTES = 8 << 20 }; /* more than is kept for who does not receive */
+    enum { TAG = 7, BYTES = 8 << 20 }; /* more than is kept for a rank that does not receive */
     if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
         return;
     coh_team *team = coh_team_world(self->world);
@@ -251,7 +251,7 @@ static void anybody_of_several_requests(test_rank *self)
 
 /* ---- oneself ---- */
 
-/* What is kept of a rank's messages to itself is bounded; nobody is there who would receive. */
+/* What is kept of a rank's messages to itself is bounded, and nobody else can receive them. */
 static void sends_to_itself(test_rank *self)
 {
     enum { MESSAGES = 4, BYTES = 1 << 20 };

@@ -1,4 +1,4 @@
-/* The simulator strikes each rank at each of its first steps: FAULTS.md rows 1 and 5,
+/* The simulator strikes each rank at each of its first steps: docs/faults.md F1 and F5,
  * everywhere. */
 #include "faults.h"
 

@@ -1,4 +1,4 @@
-/* A rank that dies in each of the one-sided and team operations: FAULTS.md rows 1 and 26. */
+/* A rank that dies in each of the one-sided and team operations: docs/faults.md F1 and F26. */
 #include "faults.h"
 
 #include <stdatomic.h>
@@ -127,7 +127,7 @@ static void lost_in_vocabulary(test_rank *self)
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, (uint64_t)self->size - 1, 5));
     CHECK_STATUS(coh_barrier(self->world), COH_PEER_LOST);
-    coh_finalize(self->world); /* it may report the loss; it must come back */
+    (void)coh_finalize(self->world); /* it may report the loss; it must come back */
 }
 
 /* ---- lost, on every engine ---- */
@@ -177,10 +177,10 @@ static void waits_end_with_their_writer(test_rank *self)
     }
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, 3, 10)); /* nobody leaves before */
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
 }
 
-/* The sentence has the arguments. */
+/* The error message has the arguments. */
 static void check_told(coh_world *world, uint64_t *word)
 {
     uint64_t got, nine = 9;
@@ -230,7 +230,7 @@ static void words_of_the_lost(test_rank *self)
     CHECK_OK(coh_wait_until(world, COH_U64, &word[3], COH_GE, &one, self->rank == 0 ? 2 : 0));
     atomic_fetch_add(&scene->finished, 1);
     CHECK(test_await(&scene->finished, (uint64_t)self->size - 1, 10));
-    coh_finalize(world);
+    (void)coh_finalize(world);
 }
 
 #define STRUCK(operation, nth)                                                            \

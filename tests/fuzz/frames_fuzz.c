@@ -1,5 +1,6 @@
-/* What comes on an engine's channel from a peer that is not in its right mind. */
-#include "core/init.h"
+/* What comes on an engine's channel from a peer that is faulty or hostile:
+ * docs/faults.md F15 and F19. */
+#include "start/init.h"
 
 #include <stdlib.h>
 

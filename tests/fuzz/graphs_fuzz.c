@@ -20,6 +20,12 @@ static int is_small(const char *text)
     return 1;
 }
 
+static void must(coh_status status)
+{
+    if (status != COH_OK)
+        abort();
+}
+
 static void compile(const coh_graph *graph, const char *text)
 {
     coh_device *device;
@@ -29,8 +35,8 @@ static void compile(const coh_graph *graph, const char *text)
     if (coh_device_open(COH_DEVICE_CPU, 0, &device) != COH_OK)
         abort();
     if (coh_graph_compile(graph, device, NULL, &program) == COH_OK)
-        coh_program_destroy(program);
-    coh_device_close(device);
+        must(coh_program_destroy(program));
+    must(coh_device_close(device));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,12 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t needed;
     if (coh_graph_parse((const char *)data, size, &graph) != COH_OK)
         return 0;
-    coh_graph_print(graph, NULL, 0, &needed);
+    must(coh_graph_print(graph, NULL, 0, &needed));
     char *text = malloc(needed), *other = malloc(needed);
-    coh_graph_print(graph, text, needed, NULL);
+    must(coh_graph_print(graph, text, needed, NULL));
     if (coh_graph_parse(text, needed - 1, &again) != COH_OK)
         abort();
-    coh_graph_print(again, other, needed, NULL);
+    must(coh_graph_print(again, other, needed, NULL));
     if (strcmp(text, other) != 0)
         abort();
     compile(graph, text);

@@ -1,5 +1,5 @@
 /* What a peer says while ranks find each other: ids, messages on a link, the launcher's
- * descriptor. */
+ * descriptor: docs/faults.md F19 and F23. */
 #include "base/clock.h"
 #include "base/os.h"
 #include "bootstrap/link.h"

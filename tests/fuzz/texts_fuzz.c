@@ -1,6 +1,6 @@
 /* Everything that a user writes and the library reads: settings, fault scripts, the simulator's. */
 #include "base/config.h"
-#include "core/fault.h"
+#include "core/world/fault.h"
 #include "engine/sim/script.h"
 
 #include <stdlib.h>

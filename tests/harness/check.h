@@ -43,7 +43,7 @@
 #define CHECK_STATUS(call, expected) \
     test_check_status((call), (expected), __FILE__, __LINE__, #call)
 
-/* The call fails with that status and its sentence holds every one of the words, which are
+/* The call fails with that status and its error message holds every one of the words, which are
  * separated by '|'. */
 #define CHECK_REFUSED(call, expected, words) \
     test_check_refused((call), (expected), (words), __FILE__, __LINE__, #call)

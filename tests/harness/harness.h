@@ -81,7 +81,7 @@ typedef struct test_job {
 
 typedef struct test_case {
     const char *name;
-    const char *rows; /* of SEMANTICS.md ("S1") and FAULTS.md ("F5") */
+    const char *rows; /* cases of docs/semantics.md (S) and docs/faults.md (F): "S47 F26" */
     void (*body)(test_rank *self);
     unsigned engines;
     unsigned sizes;
@@ -127,6 +127,9 @@ bool test_await_word(const uint64_t *word, uint64_t value, double seconds);
 /* A small deterministic generator; never 0 state. */
 uint64_t test_random(uint64_t *state);
 
+/* Whether the suite runs with COHORT_CHECK=order, in which peers' memory has no address here. */
+bool test_looks_for_races(void);
+
 /* Iterations, divided where every step is slow: under sanitizers, and on the simulator. */
 int test_scaled(const test_rank *self, int iterations);
 
@@ -136,7 +139,7 @@ int test_scaled(const test_rank *self, int iterations);
 void test_fill(void *memory, size_t bytes, uint64_t seed);
 size_t test_differs(const void *memory, size_t bytes, uint64_t seed);
 
-/* The main function of a suite: parses --engine, --ranks, --case, --list, --repeat, and runs
+/* The main function of a suite: parses --engine, --ranks, --case, --check, --list, --repeat, and runs
  * the rows as one cmocka group. */
 int test_suite(int argc, char **argv, const test_case *const *tables, const size_t *counts,
                size_t table_count);

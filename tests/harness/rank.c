@@ -51,6 +51,12 @@ uint64_t test_random(uint64_t *state)
     return mixed ^ (mixed >> 31);
 }
 
+bool test_looks_for_races(void)
+{
+    const char *check = getenv("COHORT_CHECK");
+    return check && strcmp(check, "order") == 0;
+}
+
 int test_scaled(const test_rank *self, int iterations)
 {
     int scaled = TEST_SANITIZED ? iterations / 10 : iterations;

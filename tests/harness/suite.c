@@ -28,7 +28,8 @@ struct choice {
     const char *program;
     const char *engine; /* NULL: all */
     const char *name;
-    int ranks; /* 0: every size of the row */
+    const char *check; /* COHORT_CHECK of rows that do not say; NULL: none */
+    int ranks;         /* 0: every size of the row */
     int repeat;
     bool list;
 };
@@ -131,7 +132,7 @@ static int usage(const char *program, const char *complaint, const char *value)
     fprintf(stderr,
             "%s: %s '%s'\n"
             "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-            "       [--repeat N] [--list]\n",
+            "       [--check on|order] [--repeat N] [--list]\n",
             program, complaint, value, program, SIZE_MOST);
     return 2;
 }
@@ -147,9 +148,13 @@ static bool known_engine(const char *name)
 static int parse(int argc, char **argv, struct choice *choice)
 {
     static const struct option names[] = {
-        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
-        {"list", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0},
+        {"engine", required_argument, NULL, 'e'},
+        {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},
+        {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},
+        {"check", required_argument, NULL, 'k'},
+        {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
@@ -168,6 +173,9 @@ static int parse(int argc, char **argv, struct choice *choice)
             choice->repeat = atoi(optarg);
             if (choice->repeat < 1)
                 return usage(argv[0], "not a count:", optarg);
+            break;
+        case 'k':
+            choice->check = optarg;
             break;
         case 'l':
             choice->list = true;
@@ -219,6 +227,8 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
     if (wrong)
         return wrong;
     clear_environment();
+    if (choice.check)
+        setenv("COHORT_CHECK", choice.check, 1);
     test_stacks_open();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int engine = 0; engine < ENGINES; engine++)

@@ -39,7 +39,7 @@ bool rank_notes(rank_report *report, coh_status status, const char *call)
     return false;
 }
 
-/* A call that may fail, with its sentence; and what must hold after one that did not. */
+/* A call that may fail, with an error message; and what must hold after one that did not. */
 #define TRY(call)       (coh_fail(COH_OK, "%s", ""), rank_notes(self->report, (call), #call))
 #define MUST(condition) ((condition) || rank_finds(self->report, "wrong: %s", #condition))
 
@@ -145,7 +145,7 @@ static bool splits(rank *self)
 
 /* ---- messages ---- */
 
-/* Starts are always waited for: who forgets a request has leaked it himself. */
+/* Started calls are always waited for: forgetting a request would be a leak of the test. */
 static bool waits_for(rank *self, coh_request **first, coh_request **second)
 {
     bool one = !*first || TRY(coh_request_wait(first, NULL));

@@ -1,4 +1,5 @@
-/* Arenas and typed transfers: what is stored, what is refused, and that nothing else changes. */
+/* Arenas and typed transfers: what is stored, what is refused, and that nothing else changes:
+ * docs/semantics.md S49 and S50. */
 #include "ml.h"
 
 #include <math.h>

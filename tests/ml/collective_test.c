@@ -197,8 +197,8 @@ static const char *different_counts(coh_world *world, coh_device *device)
     if (status != COH_MISMATCH || !strstr(coh_last_error(), "stream 'graph': operation")
         || !strstr(coh_last_error(), "all_reduce of"))
         return "the failure is not told with its operation";
-    coh_stream_destroy(made.stream);
-    coh_arena_destroy(made.arena); /* the team is broken: nothing of it can be collective */
+    (void)coh_stream_destroy(made.stream);
+    (void)coh_arena_destroy(made.arena); /* the team is broken: nothing of it can be collective */
     coh_plan_destroy(made.plan);
     return NULL;
 }
@@ -208,11 +208,11 @@ static void *run_disagreeing(void *arg)
 {
     rank_thread *self = arg;
     coh_device *device = NULL;
-    coh_device_open(COH_DEVICE_CPU, 0, &device);
+    (void)coh_device_open(COH_DEVICE_CPU, 0, &device);
     self->wrong = different_counts(self->world, device);
     strncpy(self->sentence, coh_last_error(), sizeof self->sentence - 1);
-    coh_device_close(device);
-    coh_finalize(self->world);
+    (void)coh_device_close(device);
+    (void)coh_finalize(self->world);
     return NULL;
 }
 

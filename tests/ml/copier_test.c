@@ -1,4 +1,5 @@
-/* Copies and their tokens, from memory and from files, with a worker and without. */
+/* Copies and their tokens, from memory and from files, with a worker and without:
+ * docs/semantics.md S52. */
 #include "ml.h"
 #include "scratch.h"
 

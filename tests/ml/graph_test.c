@@ -193,7 +193,7 @@ static void cycles_are_shown(void **state)
     assert_no_compile("op a relu a\noutput o a\n", COH_INVALID_ARGUMENT, "'a'|a <- a");
 }
 
-/* The path is longer than a sentence: its beginning, and where it comes back to. */
+/* The path is longer than an error message: its beginning, and where it comes back to. */
 static void long_cycles_are_cut(void **state)
 {
     enum { NODES = 8, LENGTH = COH_NAME_BYTES - 1 };

@@ -1,5 +1,5 @@
 /* Double buffers and deeper ones: every tile is what it should be, from its first byte to its last,
- * for as long as it is current. */
+ * for as long as it is current: docs/semantics.md S51. */
 #include "ml.h"
 #include "scratch.h"
 

@@ -16,7 +16,7 @@ typedef struct entry {
     journal *into;
     int value;
     coh_status status; /* to return */
-    int silent;        /* without a sentence */
+    int silent;        /* without an error message */
     int sleep_us;
 } entry;
 
@@ -426,9 +426,9 @@ static const char *ring_on_a_stream(coh_world *world, coh_device *device)
     if (coh_stream_submit_wait(stream) != COH_UNKNOWN_RANK
         || !strstr(coh_last_error(), "stream 'ring': operation 151, put of 8 bytes to rank"))
         return "the failed put is not named";
-    if (coh_stream_quiet(stream, world) != COH_OK
-        || coh_stream_signal(stream, world, &mine->signal, 7, COH_SIGNAL_SET, rank) != COH_OK
-        || coh_stream_submit_wait(stream) != COH_OK || mine->signal != 7)
+    if (coh_stream_signal(stream, world, &mine->signal, 7, COH_SIGNAL_SET, rank) != COH_OK
+        || coh_stream_quiet(stream, world) != COH_OK || coh_stream_submit_wait(stream) != COH_OK
+        || mine->signal != 7)
         return "signal";
     if (coh_stream_destroy(stream) != COH_OK || coh_free(world, mine) != COH_OK)
         return "end";

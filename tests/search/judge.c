@@ -17,7 +17,7 @@ static const struct expected {
     search_fault fault;
     unsigned statuses;
     unsigned one_has;  /* at least one rank gets one of these */
-    bool names_victim; /* in every rank's sentence */
+    bool names_victim; /* in every rank's error message */
     bool victim_ends;  /* without a status of its own */
 } table[] = {
     {FAULT_KILLED, LOST, LOST, true, true},

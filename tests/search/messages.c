@@ -138,7 +138,7 @@ static bool receive_several(search_rank *self, const search_step *step)
     bool good = start_several(self, step, &several) && take_several(self, step, &several);
     for (size_t i = 0; i < several.count; i++) {
         if (several.requests[i])
-            coh_request_wait(&several.requests[i], NULL);
+            (void)coh_request_wait(&several.requests[i], NULL);
         free(several.data[i]);
     }
     return good;

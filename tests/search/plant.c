@@ -49,7 +49,7 @@ static bool leave_without_a_word(const search_rank *self)
 static bool leave_early(search_rank *self)
 {
     search_join_all(self);
-    coh_finalize(self->world);
+    (void)coh_finalize(self->world);
     return false;
 }
 

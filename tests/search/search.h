@@ -92,7 +92,7 @@ typedef struct search_step {
     bool ticks;      /* idle threads wake now and then */
     size_t amount;   /* elements, bytes or threads */
     double seconds;  /* of a computation or a delay */
-    unsigned takers; /* of a lock; who makes the step on a thread of its own otherwise */
+    unsigned takers; /* of a lock; otherwise the ranks that make the step on a thread of its own */
     int of;          /* SEARCH_FINISH: the step that it ends */
 } search_step;
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# errors_test.sh OSHRUN MISUSE - each mistake is told in a sentence with the PE and the call, and ends the whole
+# errors_test.sh OSHRUN MISUSE - each mistake gives a message with the PE and the call, and ends the whole
 # job with a status that is not 0, within a second or so.
 set -u
 oshrun=${1:?usage: errors_test.sh OSHRUN MISUSE}

@@ -19,7 +19,7 @@ has() { # prefix, the name before oshcc, the other one
         [ -x "$root$1/bin/$2$tool" ] || fail "$1/bin has no $2$tool"
         [ ! -e "$root$1/bin/$3$tool" ] || fail "$1/bin has $3$tool"
     done
-    for page in oshcc oshrun oshsuite; do
+    for page in oshcc oshc++ oshCC oshcxx oshrun oshsuite; do
         [ -f "$(find "$root$1" -name "$2$page.1")" ] || fail "$1 has no page $2$page.1"
     done
 }

@@ -37,7 +37,7 @@ static void await_all_kinds(void)
     shmem_free(words);
 }
 
-/* Who asks for any of several that hold gets each of them in time. */
+/* A PE that asks for any of several that hold gets each of them in time. */
 static void pass_over_none(void)
 {
     static int words[5] = {1, 1, 1, 1, 1};

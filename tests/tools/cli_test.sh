@@ -6,7 +6,7 @@ run 2
 says err "usage: cohort COMMAND"
 for form in help --help -h; do
     run 0 "$form"
-    for command in run ps info bench tune help version; do
+    for command in run ps info bench tune completion help version; do
         says out "  $command "
     done
 done
@@ -23,7 +23,7 @@ for command in run ps info; do
 done
 
 run 2 frobnicate
-says err "there is no command 'frobnicate'; there are run, ps, info, bench, tune, help, version"
+says err "there is no command 'frobnicate'; there are run, ps, info, bench, tune, completion, help, version"
 run 2 help frobnicate
 says err "'frobnicate'"
 

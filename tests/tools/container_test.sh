@@ -1,5 +1,6 @@
 #!/bin/bash
 # Jobs under a memory limit: a memory cgroup far smaller than the host. Skipped where none can be made.
+# docs/faults.md F11.
 . "$(dirname "$0")/common.sh"
 meet=${2:?usage: $0 PATH_TO_COHORT PATH_TO_MEET}
 

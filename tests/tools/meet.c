@@ -2,6 +2,7 @@
  * told to. */
 #include <cohort.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ static int stop_meeting(coh_world *world, const char *how)
         return coh_global_exit(world, 17) == COH_OK;
     if (strcmp(how, "global-exit-0") == 0)
         return coh_global_exit(world, 0) == COH_OK;
+    if (strcmp(how, "mistake") == 0 && coh_put(world, NULL, how, 1, 99) != COH_OK)
+        return 9;
     if (strcmp(how, "crash") == 0)
         abort();
     if (strcmp(how, "hang") == 0)
@@ -47,8 +50,24 @@ static int allocate(coh_world *world, const char *bytes)
     return coh_free(world, memory) == COH_OK ? 0 : fail("free");
 }
 
+/* Rank 1 waits for a word that nobody writes, the others for the end of the job. */
+static int await(coh_world *world)
+{
+    const uint64_t wanted = 3;
+    uint64_t *word;
+    if (coh_malloc(world, 2 * sizeof *word, (void **)&word) != COH_OK)
+        return fail("allocate");
+    word[1] = 2;
+    if (coh_barrier(world) != COH_OK)
+        return fail("barrier");
+    if (coh_rank(world) != 1)
+        return pause();
+    return coh_wait_until(world, COH_U64, &word[1], COH_GE, &wanted, 0) == COH_OK ? 0
+                                                                                  : fail("wait");
+}
+
 /* meet: all ranks, then finalize. meet HOW: rank 1 does that instead, while the others wait for it.
- * meet allocate BYTES: all ranks allocate that much between two meetings.
+ * meet allocate BYTES: all ranks allocate that much between two meetings. meet await: see above.
  */
 int main(int argc, char **argv)
 {
@@ -58,6 +77,8 @@ int main(int argc, char **argv)
     int status = meet(world, MEETINGS);
     if (status == 0 && argc > 2 && strcmp(argv[1], "allocate") == 0)
         status = allocate(world, argv[2]);
+    else if (status == 0 && argc > 1 && strcmp(argv[1], "await") == 0)
+        return await(world);
     else if (status == 0 && argc > 1 && coh_rank(world) == 1)
         return stop_meeting(world, argv[1]);
     if (status == 0)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The profile of the host: what starts keep, what they do with files that are not good, what is shown.
+# Files that are not good: docs/faults.md F39.
 . "$(dirname "$0")/common.sh"
 unset COHORT_PROFILE XDG_CACHE_HOME
 profiles=$(dirname "$0")/../profiles

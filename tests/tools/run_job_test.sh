@@ -1,5 +1,6 @@
 #!/bin/bash
 # `cohort run` and `cohort ps` with a program that uses the library: meet.c's, the second argument.
+# Crashes and global exit: docs/faults.md F8 and F10.
 . "$(dirname "$0")/common.sh"
 meet=${2:?usage: $0 PATH_TO_COHORT PATH_TO_MEET}
 
@@ -42,8 +43,11 @@ kill -INT "$launcher" 2>/dev/null
 kill -TERM "$launcher"
 wait "$launcher"
 run 124 run -n 3 --timeout 5 "$meet" hang
-[ "$(grep -cE 'waiting +barrier #51 +[0-9.]+ m?s' "$folder/err")" = 2 ] \
+# One that learns of rank 1's end before its own signal comes exits by itself.
+[ "$(grep -cE 'ended +barrier #51 +[0-9.]+ m?s +rank 1 +(killed|exited with status 9; ended by cohort run)' \
+    "$folder/err")" = 2 ] \
     || fail "the table of a hung job"
+says err "cause: the job ran longer than --timeout, 5.0 s; 2 of 3 ranks waited for rank 1, outside Cohort"
 
 # The others name the signal though the supervisor is late to tell it. How late is up to the
 # scheduler, so one of several tries is enough.

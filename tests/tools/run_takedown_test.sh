@@ -1,5 +1,5 @@
 #!/bin/bash
-# Nothing outlives a job, however it ends.
+# Nothing outlives a job, however it ends: docs/faults.md F9.
 . "$(dirname "$0")/common.sh"
 
 # A rank with the descendants that are hardest to find: in the background, in a session of its

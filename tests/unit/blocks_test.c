@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "core/blocks.h"
+#include "core/heap/blocks.h"
 
 #include <stdlib.h>
 

@@ -115,6 +115,7 @@ static int copy_of(const cohi_board *board, size_t bytes)
     return file;
 }
 
+/* The version is that of docs/faults.md F25. */
 static void boards_that_lie(void **state)
 {
     cohi_board made;
@@ -168,6 +169,31 @@ static void descriptions(void **state)
     atomic_store(&slot->phase, COHI_PHASE_EXITING);
     assert_string_equal(describe(slot, text), "failed");
     assert_string_equal(text, "exited without finalize");
+    cohi_board_close(&made);
+}
+
+static void errors(void **state)
+{
+    cohi_board made;
+    coh_status status;
+    char text[COHI_ERROR_BYTES], longer[2 * COHI_ERROR_BYTES];
+    (void)state;
+    assert_int_equal(create(1, 0, "p", &made), COH_OK);
+    cohi_slot *slot = cohi_board_slot(&made, 0);
+    assert_int_equal(cohi_slot_read_error(slot, &status, text), 0);
+    cohi_slot_publish_error(slot, COH_UNKNOWN_RANK, "coh_put", "there is no rank 9");
+    assert_true(cohi_slot_read_error(slot, &status, text) > 0);
+    assert_int_equal(status, COH_UNKNOWN_RANK);
+    assert_string_equal(text, "coh_put: there is no rank 9");
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    cohi_slot_publish_error(slot, COH_LIMIT, "coh_get", longer); /* the last one stands, cut */
+    assert_true(cohi_slot_read_error(slot, &status, text) > 0);
+    assert_int_equal(status, COH_LIMIT);
+    assert_int_equal(strlen(text), COHI_ERROR_BYTES - 1);
+    atomic_fetch_add(&slot->error_turn, 1); /* as while another thread writes, or was killed then */
+    cohi_slot_publish_error(slot, COH_BUSY, "coh_put", "lost");
+    assert_int_equal(cohi_slot_read_error(slot, &status, text), 0);
     cohi_board_close(&made);
 }
 
@@ -227,6 +253,7 @@ int main(void)
         cmocka_unit_test(what_is_not_a_board),
         cmocka_unit_test(boards_that_lie),
         cmocka_unit_test(descriptions),
+        cmocka_unit_test(errors),
         cmocka_unit_test(ends),
         cmocka_unit_test(processes_that_do_not_run),
     };

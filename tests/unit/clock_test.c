@@ -1,5 +1,5 @@
 /*
- * A wall clock that jumps by days must not be noticed: SEMANTICS.md row 48. This program brings
+ * A wall clock that jumps by days must not be noticed: docs/semantics.md S48. This program brings
  * its own clock_gettime, gettimeofday and time, which the library then calls.
  */
 #include "unit.h"

@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "coll/messages.h"
-#include "core/mailbox.h"
+#include "core/message/mailbox.h"
 #include "memory/convert.h"
 #include "memory/reduce.h"
 
@@ -450,9 +450,9 @@ static void check_equal(struct run *run)
         memcpy(&bits, run->call.target + i * run->call.element, run->call.element);
         digest = scramble(digest + bits);
     }
-    coh_barrier(rank->world);
+    (void)coh_barrier(rank->world);
     rank->digests[rank->index] = digest;
-    coh_barrier(rank->world);
+    (void)coh_barrier(rank->world);
     for (int i = 0; i < rank->size; i++)
         if (rank->digests[i] != digest)
             fail_case(run, "members differ", 0);
@@ -601,7 +601,7 @@ static void *run_rank(void *arg)
             run_reductions(rank, row);
         else
             run_moves(rank, row);
-    coh_finalize(rank->world);
+    (void)coh_finalize(rank->world);
     return NULL;
 }
 

@@ -1,8 +1,8 @@
-/* What a waiting rank does, by who wants its core. Times are made up: nothing here waits. */
+/* What a waiting rank does, by what else wants its core. Times are made up: nothing here waits. */
 #include "unit.h"
 
 #include "base/os.h"
-#include "core/company.h"
+#include "core/world/company.h"
 
 #include <sched.h>
 

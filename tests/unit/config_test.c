@@ -147,6 +147,12 @@ static void flags_and_levels(void **state)
         assert_int_equal(cohi_config_load(&config), COH_OK);
         assert_true(config.check == flags[i].value);
     }
+    setenv("COHORT_CHECK", "Order", 1);
+    setenv("COHORT_DETERMINISTIC", "order", 1); /* of this one flag alone */
+    assert_int_equal(cohi_config_load(&config), COH_INVALID_ARGUMENT);
+    unsetenv("COHORT_DETERMINISTIC");
+    assert_int_equal(cohi_config_load(&config), COH_OK);
+    assert_true(config.check == COHI_CHECK_ORDER);
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         setenv("COHORT_LOG", levels[i], 1);
         assert_int_equal(cohi_config_load(&config), COH_OK);

@@ -44,7 +44,7 @@ static void fail_sets_the_sentence_and_keeps_errno(void **state)
     assert_string_equal(coh_last_error(), "align 3 of x");
 }
 
-/* A sentence may quote the one before it. */
+/* An error message may quote the one before it. */
 static void a_sentence_may_hold_the_last_one(void **state)
 {
     (void)state;

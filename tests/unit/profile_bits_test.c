@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 
-#include "core/world.h"
+#include "core/world/world.h"
 #include "memory/copy_forms.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* profile_test.c - rows as hosts describe them, when a measurement counts, and what becomes of files
- * that are good, damaged, foreign or somebody else's. */
+ * that are good, damaged, foreign or somebody else's: docs/faults.md F39. */
 #include "unit.h"
 
 #include "memory/calibrate.h"
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/cohort-profile-XXXXXX";
@@ -130,6 +131,19 @@ static void a_second_start_confirms(void **state)
     assert_false(cohi_sample_confirms(&quantity, 116) || cohi_sample_confirms(&quantity, 86));
     assert_true(cohi_sample_confirms(&choice, 7) && cohi_sample_confirms(&choice, 0));
     assert_false(cohi_sample_confirms(&choice, 4) || cohi_sample_confirms(&choice, 1));
+}
+
+static void a_described_threshold_is_a_choice_too(void **state)
+{
+    cohi_sample sizes = {
+        .count = 3, .threshold = true, .value = {1000, 2000, 4000}, .cost = {1, 1.14, 1.16}};
+    (void)state;
+    assert_true(cohi_sample_best(&sizes, 1500) == 1500); /* as from 2000 on */
+    /* Else the largest that costs at most 15 % more. */
+    assert_true(cohi_sample_best(&sizes, 3000) == 2000 && cohi_sample_best(&sizes, 9000) == 2000);
+    assert_true(cohi_sample_confirms(&sizes, 1500) && !cohi_sample_confirms(&sizes, 9000));
+    assert_true(cohi_sample_prefers(&sizes, 1500, 4000)
+                && !cohi_sample_prefers(&sizes, 4000, 1500));
 }
 
 /* ---- files ---- */
@@ -347,6 +361,35 @@ static void rows_seen_once_are_not_in_force(void **state)
     assert_true(host.profile.value[COHI_ROW_line] == 33);
 }
 
+/* A busy neighbour is not remembered for ever: an old row is measured again. */
+static void old_rows_are_looked_at_again(void **state)
+{
+    enum { LOOKS = 50, WRONG = 900 }; /* some looks are interrupted */
+    const cohi_row row = COHI_ROW_copy;
+    cohi_finding *finding = &host.findings[row];
+    (void)state;
+    if (cohi_calibrate_cost_ns(row) == 0)
+        skip();
+    cohi_host_profile_read("described", &host);
+    for (cohi_row other = 0; other < COHI_ROWS; other++)
+        host.findings[other].origin = COHI_ORIGIN_TUNED; /* for good */
+    *finding = (cohi_finding){COHI_ORIGIN_MEASURED, WRONG, (int64_t)time(NULL), 2};
+    host.profile.value[row] = WRONG;
+    assert_false(cohi_host_profile_calibrate(&host, UINT64_MAX)); /* too new */
+    assert_true(host.profile.value[row] == WRONG);
+    for (int i = 0; i < LOOKS && finding->origin == COHI_ORIGIN_MEASURED; i++) {
+        finding->when = 1;
+        assert_true(cohi_host_profile_calibrate(&host, UINT64_MAX));
+    }
+    assert_int_equal(finding->origin, COHI_ORIGIN_SEEN);
+    assert_int_equal(finding->tries, 1);
+    assert_true(host.profile.value[row] == host.profile.described[row]);
+    finding->origin = COHI_ORIGIN_UNSTEADY;
+    finding->when = 1;
+    host.findings[COHI_ROW_line].when = (int64_t)time(NULL);
+    assert_false(cohi_host_profile_calibrate(&host, UINT64_MAX)); /* one a minute */
+}
+
 static void folders_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -386,6 +429,7 @@ int main(void)
         cmocka_unit_test(texts_of_rows),
         cmocka_unit_test(values_that_cannot_be_are_mended),
         cmocka_unit_test(a_second_start_confirms),
+        cmocka_unit_test(a_described_threshold_is_a_choice_too),
         cmocka_unit_test(what_is_saved_is_read),
         cmocka_unit_test(files_that_are_cut_short),
         cmocka_unit_test(files_of_other_hosts),
@@ -394,6 +438,7 @@ int main(void)
         cmocka_unit_test(what_is_no_plain_file),
         cmocka_unit_test(files_that_are_too_long),
         cmocka_unit_test(rows_seen_once_are_not_in_force),
+        cmocka_unit_test(old_rows_are_looked_at_again),
         cmocka_unit_test(folders_that_cannot_be_written),
         cmocka_unit_test(rows_that_are_measured_could_be),
     };

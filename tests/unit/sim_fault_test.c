@@ -1,5 +1,5 @@
 /* The simulator's script: kills, stalls, cancelled operations, bad words; and that a seed replays.
- */
+ * Its checks of what a peer asks for are those of docs/faults.md F15. */
 #include "sim_rig.h"
 
 #include "base/clock.h"
@@ -456,7 +456,7 @@ static void test_seed_replays(void **state)
     coh_log_to(NULL, NULL, COH_LOG_OFF);
 }
 
-/* The whole run, its end included: who waits for the stalled or dead does so in simulated time. */
+/* The whole run, its end included: waits for the stalled or dead take simulated time. */
 static void exchange_until_killed(struct rig *rig, int rank)
 {
     uint64_t one = 1;

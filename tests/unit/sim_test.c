@@ -1,4 +1,5 @@
-/* The simulator's network: what it may reorder, split and delay, and what it must not. */
+/* The simulator's network: what it may reorder, split and delay, and what it must not:
+ * docs/faults.md F22. */
 #include "sim_rig.h"
 
 enum { SEEDS = 40, FAR = 4096 };

@@ -14,8 +14,8 @@
  *   sim.c      the engine's slots
  *
  * So that one seed gives one run, only one thread of the fabric runs at a time, also outside of
- * Cohort: a thread that calls in waits until all others are in a call too, then the seed picks who
- * goes on. A thread that does not come back within the script's patience is no longer waited for
+ * Cohort: a thread that calls in waits until all others are in a call too, then the seed picks one
+ * of them. A thread that does not come back within the script's patience is no longer waited for
  * until it does; the run goes on without deadlock, but is then no longer the seed's alone.
  */
 #ifndef COHI_ENGINE_SIM_FABRIC_H
@@ -123,7 +123,7 @@ struct cohi_endpoint {
     int ring;           /* it is to be told of an arrival */
     int telling;        /* upcalls under way; close waits for them */
     pthread_cond_t told;
-    cohi_dice dice;        /* its operations' delays and pieces: independent of who runs when */
+    cohi_dice dice;        /* its operations' delays and pieces, whatever the order of threads */
     uint64_t *pair_due;    /* by target, for order=keep */
     uint64_t *channel_due; /* by target: the last message's */
     cohi_stream *streams[COHI_CONTEXTS_MAX]; /* made at first use */
@@ -150,10 +150,10 @@ typedef struct cohi_sim_thread {
     uint64_t since_ns; /* when it went on */
     uint64_t until_ns;
     uint64_t parked_step;
-    uint64_t parked;    /* serial number: who has waited longest */
+    uint64_t parked;    /* serial number: the least has waited longest */
     uint64_t seen;      /* the rank's arrivals when it last went out */
-    uint64_t seen_idle; /* the same for idle: who polls, then idles without a look between, must not
-                         * sleep over what the poll brought */
+    uint64_t seen_idle; /* as of the last idle: a thread that polls and then idles must not sleep
+                         * through what the poll brought */
     pthread_cond_t turn;
 } cohi_sim_thread;
 
@@ -174,7 +174,7 @@ struct cohi_fabric {
     uint64_t teller_since_ns;
     int teller_late; /* it blocks: the others go on meanwhile */
 
-    cohi_dice dice; /* who goes on */
+    cohi_dice dice; /* picks the thread that goes on */
     cohi_sim_thread *threads;
     int thread_count;
     uint64_t parks;
@@ -285,8 +285,8 @@ void cohi_word_apply(void *address, cohi_word_call *call);
 
 /*
  * Begins a counted engine call: waits for the thread's turn, then lets the script strike. Always
- * returns with the lock held. COH_PEER_LOST: the rank was killed, now or before; the sentence is
- * set.
+ * returns with the lock held. COH_PEER_LOST: the rank was killed, now or before; the error
+ * message is set.
  */
 coh_status cohi_turn_call(cohi_endpoint *endpoint);
 

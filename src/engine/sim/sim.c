@@ -60,7 +60,7 @@ static const cohi_engine_lifecycle lifecycle = {
     .idle = sim_idle,
 };
 
-/* ---- memory: not scheduled, since whoever sets up a crew is none of its ranks ---- */
+/* ---- memory: not scheduled, since the thread that sets up a crew is none of its ranks ---- */
 
 static coh_status sim_segment_add(cohi_endpoint *endpoint, const cohi_segment_spec *spec,
                                   void **base)
@@ -283,8 +283,8 @@ static coh_status sim_post(cohi_endpoint *endpoint, unsigned context, int rank, 
                            const void *operand)
 {
     if (kind == COH_ATOMIC_FETCH || kind == COH_ATOMIC_COMPARE_SWAP)
-        return cohi_fail(COH_INVALID_ARGUMENT, "atomic operation %d has a result: it is fetched",
-                         (int)kind);
+        return cohi_fail(COH_INVALID_ARGUMENT,
+                         "atomic operation %d has a result: it must be fetched", (int)kind);
     coh_status status = cohi_word_check(kind, dtype);
     if (status != COH_OK)
         return status;

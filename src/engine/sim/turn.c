@@ -157,8 +157,9 @@ static int grant_ready(cohi_fabric *fabric)
 }
 
 /*
- * All wait for what only time or somebody outside can bring. Who polls looks again, who sleeps does
- * at its time. This draws no number and counts no step: how often it happens is not the seed's.
+ * All wait for what only time or somebody outside can bring. Pollers look again, and sleepers do
+ * when their time is up. This draws no number and counts no step, since the seed does not decide
+ * how often it happens.
  */
 static void grant_stuck(cohi_fabric *fabric)
 {

@@ -1,6 +1,8 @@
 /* blas_core.c - the core types of OpenBLAS, by the instructions that their f32 kernels have. */
 #include "graph/cpu/blas_library.h"
 
+#if defined(__x86_64__)
+
 #include <string.h>
 
 enum level { BELOW_AVX2, AVX2, AVX512 };
@@ -32,8 +34,6 @@ static enum level level_of_core(const char *core)
     }
     return AVX512;
 }
-
-#if defined(__x86_64__)
 
 static enum level level_of_cpu(void)
 {

@@ -1,0 +1,47 @@
+#include "core/health/order.h"
+
+#include "core/health/wait.h"
+
+/* Puts to mapped peers are stores, which other ranks see in order once they are released;
+ * ThreadSanitizer, which does not know fences, sees the release on each small store itself. */
+static void order_stores(void)
+{
+#ifndef COHI_TSAN
+    atomic_thread_fence(memory_order_release);
+#endif
+}
+
+coh_status cohi_order_quiet_context(coh_world *world, const char *call, cohi_opcode op,
+                                    unsigned context)
+{
+    cohi_full_fence();
+    if (!world->delayed)
+        return COH_OK;
+    if (world->delays)
+        return world->delays->quiet(world, call, op, context);
+    if (!world->engine->rma)
+        return COH_OK;
+    cohi_op done = {.status = COH_OK};
+    coh_status status = world->engine->rma->quiet(world->endpoint, context, &done);
+    return status == COH_OK ? cohi_wait_op(world, call, op, -1, &done) : status;
+}
+
+coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op)
+{
+    return cohi_order_quiet_context(world, call, op, COHI_CONTEXT_DEFAULT);
+}
+
+coh_status cohi_order_fence_context(coh_world *world, unsigned context)
+{
+    order_stores();
+    if (!world->delayed)
+        return COH_OK;
+    if (world->delays)
+        world->delays->fence(world, context);
+    if (!world->engine->rma)
+        return COH_OK;
+    cohi_world_show_op(world, COHI_OP_FENCE);
+    coh_status status = world->engine->rma->fence(world->endpoint, context);
+    cohi_world_show_op(world, COHI_OP_NONE);
+    return status;
+}

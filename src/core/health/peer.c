@@ -1,0 +1,199 @@
+#include "core/health/peer.h"
+
+#include "base/os.h"
+#include "core/health/verdict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A thread of it is in a wait that takes long: then it is known what the others do. */
+static bool waits(cohi_slot *slot)
+{
+    for (int i = 0; i < COHI_DOINGS; i++)
+        if (atomic_load(&slot->doings[i].turn) != 0)
+            return true;
+    return false;
+}
+
+static cohi_sight read_slot(cohi_slot *slot)
+{
+    return (cohi_sight){
+        .known = true,
+        .phase = atomic_load(&slot->phase),
+        .busy = atomic_load(&slot->rest) == COHI_REST_BUSY && waits(slot),
+        .op = atomic_load(&slot->op),
+        .beat = atomic_load(&slot->beat),
+        .waits_for = atomic_load(&slot->waits_for),
+        .sequence = atomic_load(&slot->sequence),
+    };
+}
+
+/* ---- reading a slot that is not mapped ---- */
+
+/* A get that is started now and looked at the next time. It brings what a rank publishes of itself,
+ * which comes first in a slot. */
+struct cohi_inspection {
+    cohi_op op;
+    bool begun;    /* `op` is under way, or done */
+    bool answered; /* once at least */
+    unsigned char seen[offsetof(cohi_slot, alarm)];
+    _Alignas(COHI_CACHE_LINE) unsigned char incoming[offsetof(cohi_slot, alarm)];
+};
+
+static struct cohi_inspection *inspection_of(cohi_peer *peer)
+{
+    if (peer->inspection)
+        return peer->inspection;
+    struct cohi_inspection *made = aligned_alloc(COHI_CACHE_LINE, sizeof *made);
+    if (made)
+        made->begun = made->answered = false;
+    peer->inspection = made;
+    return made;
+}
+
+static void begin_inspection(coh_world *world, int rank, struct cohi_inspection *look)
+{
+    look->op = (cohi_op){.status = COH_OK};
+    look->begun =
+        world->engine->rma->get(world->endpoint, COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL,
+                                0, look->incoming, sizeof look->incoming, &look->op)
+        == COH_OK;
+}
+
+/* Takes the answer if it is here, and asks again. */
+static void renew(coh_world *world, int rank, struct cohi_inspection *look)
+{
+    if (look->begun && !atomic_load_explicit(&look->op.done, memory_order_acquire))
+        return;
+    if (look->begun && look->op.status == COH_OK) {
+        memcpy(look->seen, look->incoming, sizeof look->seen);
+        look->answered = true;
+    }
+    begin_inspection(world, rank, look);
+}
+
+bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
+{
+    bool answered = false;
+    if (!world->engine->rma || pthread_mutex_trylock(&world->inspect_lock) != 0)
+        return false;
+    struct cohi_inspection *look = inspection_of(&world->peers[rank]);
+    if (look) {
+        renew(world, rank, look);
+        answered = look->answered;
+        if (answered)
+            memcpy((void *)image, look->seen, sizeof look->seen);
+    }
+    pthread_mutex_unlock(&world->inspect_lock);
+    return answered;
+}
+
+void cohi_peer_close_all(coh_world *world)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        free(world->peers[rank].inspection);
+}
+
+/* ---- looking ---- */
+
+bool cohi_peer_is_stopped(const coh_world *world, int rank)
+{
+    pid_t pid = world->peers[rank].pid;
+    if (pid <= 0 || pid == getpid())
+        return false;
+    return cohi_slot_is_stopped(cohi_board_slot(world->board, rank), pid);
+}
+
+/* Of a rank that shares its process with others only its own threads count. */
+bool cohi_peer_wants_core(const coh_world *world, int rank, cohi_slot *slot)
+{
+    pid_t pid = rank == world->rank ? getpid() : world->peers[rank].pid;
+    if (!world->crew)
+        return pid > 0 && cohi_os_process_wants_core(pid);
+    bool wants = cohi_os_thread_wants_core(getpid(), atomic_load(&slot->thread));
+    for (int i = 0; i < COHI_DOINGS && !wants; i++) {
+        int thread = atomic_load(&slot->doings[i].thread);
+        wants = thread != 0 && cohi_os_thread_wants_core(getpid(), thread);
+    }
+    return wants;
+}
+
+bool cohi_peer_has_left(coh_world *world, int rank)
+{
+    cohi_slot *slot = world->peers[rank].slot;
+    if (slot)
+        return atomic_load_explicit(&slot->phase, memory_order_acquire) == COHI_PHASE_LEFT;
+    return atomic_load_explicit(&world->left[rank], memory_order_acquire);
+}
+
+static cohi_sight look_at_unmapped(coh_world *world, int rank)
+{
+    if (cohi_peer_has_left(world, rank))
+        return (cohi_sight){.known = true, .phase = COHI_PHASE_LEFT, .waits_for = -1};
+    cohi_slot image;
+    return cohi_peer_inspect(world, rank, &image) ? read_slot(&image)
+                                                  : (cohi_sight){.known = false};
+}
+
+cohi_sight cohi_peer_look(coh_world *world, int rank)
+{
+    cohi_slot *slot = rank == world->rank ? world->slot : world->peers[rank].slot;
+    if (!slot)
+        return look_at_unmapped(world, rank);
+    cohi_sight sight = read_slot(slot);
+    sight.stopped = cohi_peer_is_stopped(world, rank);
+    return sight;
+}
+
+void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room)
+{
+    const char *name = cohi_opcode_name(sight->op);
+    const char *stopped = sight->stopped ? "stopped " : "";
+    const char *besides = sight->busy ? "outside Cohort, and a thread of it " : "";
+    const char *whom = sight->waits_for == COHI_WAITS_FOR_ANYBODY ? ", for anybody" : "";
+    if (!sight->known)
+        snprintf(text, room, "out of sight");
+    else if (sight->phase == COHI_PHASE_LEFT)
+        snprintf(text, room, "finalized");
+    else if (sight->op == COHI_OP_NONE)
+        snprintf(text, room, "%s%s", stopped, name);
+    else if (sight->sequence == 0)
+        snprintf(text, room, "%s%sin %s%s", stopped, besides, name, whom);
+    else
+        snprintf(text, room, "%s%sin %s #%llu%s", stopped, besides, name,
+                 (unsigned long long)sight->sequence, whom);
+}
+
+static coh_peer_state state_of(uint64_t verdict, const cohi_sight *sight)
+{
+    coh_status status = cohi_verdict_status(verdict);
+    if (status == COH_PEER_LOST)
+        return COH_PEER_GONE;
+    if (status != COH_OK)
+        return COH_PEER_STUCK;
+    return sight->known && sight->phase == COHI_PHASE_LEFT ? COH_PEER_LEFT : COH_PEER_ALIVE;
+}
+
+coh_status coh_peer_query(coh_world *world, int rank, coh_peer_state *state, char *text,
+                          size_t bytes)
+{
+    static const char call[] = "coh_peer_query";
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, call, rank);
+    if (status != COH_OK)
+        return status;
+    if (!state || (bytes > 0 && !text))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%s is NULL",
+                               state ? "text" : "state");
+    uint64_t verdict = cohi_verdict_on(world, rank);
+    cohi_sight sight = cohi_peer_look(world, rank);
+    *state = state_of(verdict, &sight);
+    if (bytes > 0 && verdict)
+        cohi_verdict_describe(verdict, text, bytes);
+    else if (bytes > 0)
+        cohi_sight_describe(&sight, text, bytes);
+    return COH_OK;
+}

@@ -1,0 +1,548 @@
+#include "core/health/survey.h"
+
+#include "base/clock.h"
+#include "core/world/doing.h"
+#include "core/health/peer.h"
+#include "core/health/verdict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Between two looks. */
+#define SURVEY_NS (200 * COHI_NS_PER_MS)
+/* How long ranks are held for certain before it is told; two looks at least. */
+#define CERTAIN_NS (2 * SURVEY_NS)
+/* The most that the time between two looks counts: after a pause of the job nothing is known. */
+#define COUNTS_NS (3 * SURVEY_NS / 2)
+
+/* What one rank was seen to be at. */
+enum state {
+    GOES = 0, /* it can go on, or nothing is known of it */
+    HELD,     /* each of its threads waits, or sleeps */
+    INSIDE,   /* a thread is in a call, and in no wait that it shows */
+    STOPPED,
+    GONE /* lost, or finalized: it can go on, but will not help anybody */
+};
+
+struct past {
+    uint64_t print;    /* of what it does */
+    uint64_t seen_ns;  /* when it was last looked at */
+    uint64_t same_ns;  /* for how long it has looked the same */
+    uint64_t since_ns; /* up to when the next is counted */
+    uint64_t held_ns;  /* for how long it has also found nothing */
+    unsigned number;   /* of the survey that last saw it */
+};
+
+struct cohi_survey {
+    uint64_t last_ns;
+    unsigned number;
+    int asked;         /* the rank that is being asked, of those that are not mapped */
+    cohi_slot *images; /* [size] of those; the part that a rank publishes of itself */
+    struct past pasts[];
+};
+
+/* One look. */
+struct look {
+    coh_world *world;
+    struct cohi_survey *survey;
+    uint64_t now_ns;
+    cohi_ranks seen;
+    int order[COHI_RANKS_MAX]; /* of those seen, this rank first */
+    int count;
+    unsigned char states[COHI_RANKS_MAX];
+    unsigned char certain[COHI_RANKS_MAX];
+    uint64_t verdicts[COHI_RANKS_MAX];
+};
+
+/* ---- memory ---- */
+
+static struct cohi_survey *survey_of(coh_world *world)
+{
+    if (world->survey)
+        return world->survey;
+    size_t bytes = sizeof *world->survey + (size_t)world->size * sizeof(struct past);
+    struct cohi_survey *made = calloc(1, bytes);
+    if (made && world->remote)
+        made->images = calloc((size_t)world->size, sizeof *made->images);
+    if (made && world->remote && !made->images) {
+        free(made);
+        made = NULL;
+    }
+    world->survey = made;
+    return made;
+}
+
+void cohi_survey_close(coh_world *world)
+{
+    if (world->survey)
+        free(world->survey->images);
+    free(world->survey);
+    world->survey = NULL;
+}
+
+/* ---- one rank ---- */
+
+static cohi_slot *mapped_slot(const coh_world *world, int rank)
+{
+    return rank == world->rank ? world->slot : world->peers[rank].slot;
+}
+
+static cohi_slot *slot_of(const struct look *look, int rank)
+{
+    cohi_slot *slot = mapped_slot(look->world, rank);
+    return slot ? slot : &look->survey->images[rank];
+}
+
+/* Asks those that are not mapped, one after the other; an answer comes later. */
+static void ask_next(coh_world *world, struct cohi_survey *survey)
+{
+    enum { AT_ONCE = 4 };
+    for (int i = 0; world->remote && i < AT_ONCE; i++) {
+        int rank = survey->asked;
+        if (!mapped_slot(world, rank) && !cohi_peer_inspect(world, rank, &survey->images[rank]))
+            return;
+        survey->asked = (rank + 1) % world->size;
+    }
+}
+
+static bool has_waits(cohi_slot *slot)
+{
+    for (int i = 0; i < COHI_DOINGS; i++)
+        if (atomic_load(&slot->doings[i].thread) != 0)
+            return true;
+    return false;
+}
+
+/* A wait that ends by itself, or other threads that may do anything, are a way on. */
+static bool shows_a_way(cohi_slot *slot)
+{
+    unsigned rest = atomic_load(&slot->rest);
+    for (int i = 0; i < COHI_DOINGS; i++) {
+        cohi_doing *doing = &slot->doings[i];
+        if (atomic_load(&doing->thread) != 0
+            && (atomic_load(&doing->turn) == 0 || atomic_load(&doing->how) & COHI_DOING_ENDS))
+            return true;
+    }
+    return rest != COHI_REST_NONE && rest != COHI_REST_ASLEEP;
+}
+
+static uint64_t print_of(cohi_slot *slot, enum state state)
+{
+    enum { PRIME = 1099511628211 };
+    uint64_t print = (uint64_t)state * PRIME + atomic_load(&slot->rest_turn);
+    for (int i = 0; state == HELD && i < COHI_DOINGS; i++)
+        print = print * PRIME + atomic_load(&slot->doings[i].turn);
+    if (state != INSIDE)
+        return print;
+    print = print * PRIME + atomic_load(&slot->op);
+    print = print * PRIME + atomic_load(&slot->beat);
+    return print * PRIME + atomic_load(&slot->sequence);
+}
+
+/* Whether since then each of its threads has looked and found nothing, and what the others do was
+ * seen. */
+static bool has_looked_since(cohi_slot *slot, uint64_t since_ns)
+{
+    for (int i = 0; i < COHI_DOINGS; i++)
+        if (atomic_load(&slot->doings[i].turn) != 0
+            && atomic_load(&slot->doings[i].looked_ns) < since_ns)
+            return false;
+    return atomic_load(&slot->rest_ns) >= since_ns;
+}
+
+/* Who waits for a started collective waits for the rank's own worker. */
+static bool is_for_worker(const cohi_awaited *awaited, int rank)
+{
+    bool by_peers = awaited->op == COHI_OP_RECEIVE || awaited->op == COHI_OP_SEND
+                    || awaited->op == COHI_OP_WAIT || awaited->op == COHI_OP_LOCK;
+    return awaited->rank == rank && !by_peers;
+}
+
+/* Whether all of its waits are for its worker. Then that is in a call, and in no wait that it
+ * shows. */
+static bool waits_for_worker(cohi_slot *slot, int rank)
+{
+    cohi_awaited awaited;
+    for (int i = 0; i < COHI_DOINGS; i++)
+        if (cohi_doing_read(&slot->doings[i], &awaited) && !is_for_worker(&awaited, rank))
+            return false;
+    return true;
+}
+
+/* What it shows, if its process runs. */
+static enum state shown_by(cohi_slot *slot, int rank)
+{
+    if (has_waits(slot) && shows_a_way(slot))
+        return GOES;
+    if (has_waits(slot) && !waits_for_worker(slot, rank))
+        return HELD;
+    return atomic_load(&slot->op) != COHI_OP_NONE ? INSIDE : GOES;
+}
+
+static enum state state_of(const struct look *look, int rank)
+{
+    coh_world *world = look->world;
+    cohi_slot *slot = slot_of(look, rank);
+    uint64_t verdict = cohi_verdict_on(world, rank);
+    unsigned phase = atomic_load(&slot->phase);
+    if (cohi_verdict_status(verdict) == COH_PEER_LOST || phase == COHI_PHASE_LEFT
+        || (rank != world->rank && cohi_peer_has_left(world, rank)))
+        return GONE;
+    if (verdict || phase != COHI_PHASE_RUNNING)
+        return GOES;
+    enum state state = shown_by(slot, rank);
+    bool awake = state == HELD && has_looked_since(slot, look->survey->pasts[rank].since_ns);
+    return !awake && cohi_peer_is_stopped(world, rank) ? STOPPED : state;
+}
+
+/* How much of the time since the last look counts. */
+static uint64_t counted(uint64_t passed_ns)
+{
+    return passed_ns < COUNTS_NS ? passed_ns : COUNTS_NS;
+}
+
+/* It has not looked again, or does not wait at all, but wants to run: on a busy host it may be
+ * seconds before it gets a core, and then goes on. */
+static bool is_starved(const struct look *look, int rank, enum state state)
+{
+    cohi_slot *slot = slot_of(look, rank);
+    if (state != INSIDE
+        && (state != HELD || has_looked_since(slot, look->survey->pasts[rank].since_ns)))
+        return false;
+    return cohi_peer_wants_core(look->world, rank, slot);
+}
+
+/* Counts how long it has been the same. */
+static void count_time(const struct look *look, int rank, enum state state)
+{
+    struct past *past = &look->survey->pasts[rank];
+    cohi_slot *slot = slot_of(look, rank);
+    uint64_t print = print_of(slot, state), passed = look->now_ns - past->seen_ns;
+    bool same = past->print == print && past->number + 1 == look->survey->number;
+    bool starved = is_starved(look, rank, state);
+    past->number = look->survey->number;
+    past->print = print;
+    past->seen_ns = look->now_ns;
+    past->same_ns = same ? past->same_ns + (starved ? 0 : counted(passed)) : 0;
+    if (same && !has_looked_since(slot, past->since_ns))
+        return;
+    past->held_ns = same ? past->held_ns + counted(look->now_ns - past->since_ns) : 0;
+    past->since_ns = look->now_ns;
+}
+
+static void visit(struct look *look, int rank)
+{
+    if (rank < 0 || rank >= look->world->size || cohi_ranks_has(&look->seen, rank))
+        return;
+    cohi_ranks_add(&look->seen, rank);
+    look->order[look->count++] = rank;
+}
+
+static void visit_awaited(struct look *look, int rank)
+{
+    cohi_awaited awaited;
+    cohi_slot *slot = slot_of(look, rank);
+    for (int i = 0; i < COHI_DOINGS; i++) {
+        if (!cohi_doing_read(&slot->doings[i], &awaited))
+            continue;
+        visit(look, awaited.rank);
+        for (int of = 0; awaited.rank < 0 && of < look->world->size; of++)
+            if (cohi_ranks_has(&awaited.ranks, of))
+                visit(look, of);
+    }
+}
+
+/* This rank, those it waits for, those they wait for, and so on. */
+static void look_at_all(struct look *look)
+{
+    visit(look, look->world->rank);
+    for (int i = 0; i < look->count; i++) {
+        int rank = look->order[i];
+        cohi_slot *slot = slot_of(look, rank);
+        enum state state = state_of(look, rank);
+        count_time(look, rank, state);
+        look->states[rank] = (unsigned char)state;
+        look->certain[rank] = state == HELD && mapped_slot(look->world, rank)
+                              && atomic_load(&slot->rest) == COHI_REST_NONE;
+        if (state == HELD)
+            visit_awaited(look, rank);
+    }
+}
+
+/* ---- the graph ---- */
+
+static int count_of(const cohi_ranks *ranks)
+{
+    int count = 0;
+    for (int i = 0; i < COHI_SET_WORDS; i++)
+        count += __builtin_popcountll(ranks->words[i]);
+    return count;
+}
+
+static bool can_end(const cohi_awaited *awaited, const cohi_ranks *stuck, int size)
+{
+    if (awaited->rank >= 0)
+        return awaited->rank >= size || !cohi_ranks_has(stuck, awaited->rank);
+    for (int rank = 0; rank < size; rank++)
+        if (cohi_ranks_has(&awaited->ranks, rank) && !cohi_ranks_has(stuck, rank))
+            return true;
+    return false;
+}
+
+/* Whether one of its threads may go on while those of `stuck` do not. One that changes meanwhile
+ * does. */
+static bool can_go(const struct look *look, int rank, const cohi_ranks *stuck)
+{
+    cohi_awaited awaited;
+    cohi_slot *slot = slot_of(look, rank);
+    for (int i = 0; i < COHI_DOINGS; i++) {
+        if (atomic_load(&slot->doings[i].thread) == 0)
+            continue;
+        if (!cohi_doing_read(&slot->doings[i], &awaited)
+            || can_end(&awaited, stuck, look->world->size))
+            return true;
+    }
+    return false;
+}
+
+static bool is_candidate(const struct look *look, int rank, bool certain)
+{
+    const struct past *past = &look->survey->pasts[rank];
+    enum state state = (enum state)look->states[rank];
+    if (state == GONE)
+        return true;
+    if (certain)
+        return look->certain[rank] && past->held_ns >= CERTAIN_NS;
+    return state != GOES && past->same_ns >= look->world->stall_ns;
+}
+
+/* The ranks that remain when all that can go on are removed. */
+static void take_away(const struct look *look, bool certain, cohi_ranks *stuck)
+{
+    *stuck = (cohi_ranks){{0}};
+    for (int i = 0; i < look->count; i++)
+        if (is_candidate(look, look->order[i], certain))
+            cohi_ranks_add(stuck, look->order[i]);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < look->count; i++) {
+            int rank = look->order[i];
+            if (look->states[rank] == HELD && cohi_ranks_has(stuck, rank)
+                && can_go(look, rank, stuck)) {
+                cohi_ranks_drop(stuck, rank);
+                changed = true;
+            }
+        }
+    }
+}
+
+static bool awaits(const struct look *look, int rank, int other)
+{
+    cohi_awaited awaited;
+    cohi_slot *slot = slot_of(look, rank);
+    for (int i = 0; i < COHI_DOINGS; i++)
+        if (cohi_doing_read(&slot->doings[i], &awaited)
+            && (awaited.rank < 0 ? cohi_ranks_has(&awaited.ranks, other) : awaited.rank == other))
+            return true;
+    return false;
+}
+
+static bool is_awaited(const struct look *look, int rank, const cohi_ranks *by)
+{
+    for (int i = 0; i < look->count; i++)
+        if (cohi_ranks_has(by, look->order[i]) && look->states[look->order[i]] == HELD
+            && awaits(look, look->order[i], rank))
+            return true;
+    return false;
+}
+
+/* Of those that will wait for ever, the ones in this state. */
+static void select_in(const struct look *look, const cohi_ranks *stuck, enum state state,
+                      cohi_ranks *selected)
+{
+    for (int i = 0; i < look->count; i++)
+        if (cohi_ranks_has(stuck, look->order[i]) && look->states[look->order[i]] == state)
+            cohi_ranks_add(selected, look->order[i]);
+}
+
+/* The circle: without those that only wait for it, since nobody waits for them. */
+static void find_circle(const struct look *look, const cohi_ranks *stuck, cohi_ranks *circle)
+{
+    select_in(look, stuck, HELD, circle);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < look->count; i++) {
+            int rank = look->order[i];
+            if (cohi_ranks_has(circle, rank) && !is_awaited(look, rank, circle)) {
+                cohi_ranks_drop(circle, rank);
+                changed = true;
+            }
+        }
+    }
+}
+
+/* The ranks to blame: those that do not even wait; else those that wait for each other. */
+static void find_core(const struct look *look, const cohi_ranks *stuck, cohi_ranks *core)
+{
+    *core = (cohi_ranks){{0}};
+    select_in(look, stuck, STOPPED, core);
+    select_in(look, stuck, INSIDE, core);
+    if (count_of(core) == 0)
+        find_circle(look, stuck, core);
+}
+
+/* ---- words ---- */
+
+/* What it does, or that it does nothing; *like is what was told before, and then this. */
+static void describe_one(const struct look *look, int rank, cohi_awaited *like, bool *liked,
+                         char *text, size_t room)
+{
+    cohi_awaited awaited;
+    cohi_slot *slot = slot_of(look, rank);
+    if (look->states[rank] != HELD) {
+        cohi_sight sight = cohi_peer_look(look->world, rank);
+        uint64_t verdict = cohi_verdict_on(look->world, rank);
+        snprintf(text, room, "is ");
+        if (verdict)
+            cohi_verdict_describe(verdict, text + 3, room - 3);
+        else
+            cohi_sight_describe(&sight, text + 3, room - 3);
+        *liked = false;
+        return;
+    }
+    snprintf(text, room, "waits");
+    for (int i = 0; i < COHI_DOINGS; i++) {
+        if (!cohi_doing_read(&slot->doings[i], &awaited))
+            continue;
+        cohi_doing_describe(&awaited, *liked ? like : NULL, text, room);
+        *like = awaited;
+        *liked = true;
+        return;
+    }
+}
+
+/* "rank 0 receives from 1 (tag 1), 1 from 2, 2 from 0" */
+static void describe_all(const struct look *look, const cohi_ranks *stuck, char *text, size_t room)
+{
+    enum { TOLD = 8 };
+    cohi_awaited like;
+    bool liked = false;
+    int told = 0, left = 0;
+    size_t length = 0;
+    text[0] = '\0';
+    for (int rank = 0; rank < look->world->size; rank++) {
+        char one[160];
+        if (!cohi_ranks_has(stuck, rank))
+            continue;
+        if (told >= TOLD || length + sizeof one > room) {
+            left++;
+            continue;
+        }
+        bool again = liked;
+        describe_one(look, rank, &like, &liked, one, sizeof one);
+        length += (size_t)snprintf(text + length, room - length, "%s%s%d %s", told ? ", " : "",
+                                   again && liked ? "" : "rank ", rank, one);
+        told++;
+    }
+    if (left > 0)
+        snprintf(text + length, room - length, ", and %d more", left);
+}
+
+/* For all to read, with the verdicts; the first circle that was found is the one that is told. */
+static void write_circle(cohi_board_head *head, const char *text)
+{
+    unsigned none = 0;
+    if (!atomic_compare_exchange_strong(&head->circle_state, &none, 1))
+        return;
+    snprintf(head->circle, sizeof head->circle, "%s", text);
+    atomic_store(&head->circle_state, 2);
+}
+
+/* ---- judging ---- */
+
+static void pass_verdicts(struct look *look, const cohi_ranks *core)
+{
+    for (int i = 0; i < look->count; i++) {
+        int rank = look->order[i];
+        bool stopped = look->states[rank] == STOPPED;
+        if (cohi_ranks_has(core, rank))
+            look->verdicts[rank] = cohi_verdict(stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK,
+                                                0, (int)atomic_load(&slot_of(look, rank)->op));
+    }
+    cohi_verdict_pass_all(look->world, look->verdicts);
+}
+
+/* A rank that waits for itself fails by itself, and may then go on. */
+static bool is_own_affair(const struct look *look, const cohi_ranks *core, int rank)
+{
+    return count_of(core) == 1 && cohi_ranks_has(core, rank) && look->states[rank] == HELD;
+}
+
+static bool is_affair_of_another(const struct look *look, const cohi_ranks *core)
+{
+    for (int i = 1; i < look->count; i++)
+        if (is_own_affair(look, core, look->order[i]))
+            return true;
+    return false;
+}
+
+static coh_status judge(struct look *look, const cohi_ranks *stuck, const char *call,
+                        const char *hint)
+{
+    char text[512];
+    cohi_ranks core;
+    coh_world *world = look->world;
+    find_core(look, stuck, &core);
+    describe_all(look, stuck, text, sizeof text);
+    if (count_of(&core) == 0 || is_own_affair(look, &core, world->rank))
+        return cohi_world_fail(world, call, COH_STALLED,
+                               "waits for something that can no longer come: %s%s%s", text,
+                               hint ? "; " : "", hint ? hint : "");
+    if (is_affair_of_another(look, &core))
+        return COH_OK;
+    write_circle(world->board->head, text);
+    pass_verdicts(look, &core);
+    return COH_OK;
+}
+
+static coh_status look_once(coh_world *world, struct cohi_survey *survey, const char *call,
+                            const char *hint)
+{
+    coh_status status = COH_OK;
+    struct look *now = calloc(1, sizeof *now);
+    if (!now) /* then nothing is known this time */
+        return COH_OK;
+    now->world = world;
+    now->survey = survey;
+    now->now_ns = cohi_now_ns();
+    look_at_all(now);
+    for (int certain = 1; certain >= 0 && status == COH_OK; certain--) {
+        cohi_ranks stuck;
+        take_away(now, certain, &stuck);
+        if (cohi_ranks_has(&stuck, world->rank)) {
+            status = judge(now, &stuck, call, hint);
+            break;
+        }
+    }
+    free(now);
+    return status;
+}
+
+coh_status cohi_survey(coh_world *world, const char *call, const char *hint)
+{
+    coh_status status = COH_OK;
+    uint64_t now_ns = cohi_now_ns();
+    if (world->stall_ns == 0 || pthread_mutex_trylock(&world->survey_lock) != 0)
+        return COH_OK;
+    struct cohi_survey *survey = survey_of(world);
+    if (survey)
+        ask_next(world, survey);
+    if (survey && now_ns - survey->last_ns >= SURVEY_NS) {
+        survey->last_ns = now_ns;
+        survey->number++;
+        status = look_once(world, survey, call, hint);
+    }
+    pthread_mutex_unlock(&world->survey_lock);
+    return status;
+}

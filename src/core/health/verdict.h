@@ -1,0 +1,70 @@
+/*
+ * verdict.h - what stands against a rank. A verdict is one word in the slot of each rank that knows
+ * of it; it is passed once and stays.
+ */
+#ifndef COHI_CORE_HEALTH_VERDICT_H
+#define COHI_CORE_HEALTH_VERDICT_H
+
+#include "core/world/world.h"
+
+typedef enum cohi_verdict_kind {
+    COHI_VERDICT_NONE = 0,
+    COHI_VERDICT_LOST = 1,      /* cause: cohi_loss, with its detail */
+    COHI_VERDICT_STOPPED = 2,   /* it was stopped; detail: the operation */
+    COHI_VERDICT_STUCK = 3,     /* inside one call; detail: the operation */
+    COHI_VERDICT_TIMED_OUT = 4, /* COHORT_TIMEOUT passed; detail: the operation */
+} cohi_verdict_kind;
+
+/* kind in bits 0-7, cause in 8-15, detail in 32-63 */
+static inline uint64_t cohi_verdict(cohi_verdict_kind kind, unsigned cause, int detail)
+{
+    return (uint64_t)kind | (uint64_t)(cause & 0xff) << 8 | (uint64_t)(uint32_t)detail << 32;
+}
+
+/* Notes it in this rank's own slot and wakes its sleepers. The first verdict on a rank stands. */
+void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict);
+
+/* The same, and tells every other rank. */
+void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict);
+
+/* Passes several verdicts at once, [size], 0 for a rank without one: a rank that learns of one
+ * learns of all. Those that were known before become 0. */
+void cohi_verdict_pass_all(coh_world *world, uint64_t *verdicts);
+
+/* Tells every other rank all that is known, for one that leaves because of it. */
+void cohi_verdict_spread(coh_world *world);
+
+/* The verdict that this rank knows of on `rank`; 0: none. */
+uint64_t cohi_verdict_on(const coh_world *world, int rank);
+
+/* The error for a call that needs `rank`; COH_OK when nothing stands against it. */
+coh_status cohi_verdict_check(coh_world *world, const char *call, int rank);
+
+/* "killed by signal 9 (Killed)", "stopped in barrier" */
+void cohi_verdict_describe(uint64_t verdict, char *text, size_t room);
+
+coh_status cohi_verdict_status(uint64_t verdict);
+
+/* Notes what a rank that has left knew of, where it can be read: it may have left because of that
+ * before this rank was told. */
+void cohi_verdict_learn(coh_world *world, int rank);
+
+/* The rank to blame when `rank` does not do its part, or when this rank gives up: the first of
+ * `rank`, this rank and all others that something stands against; -1 when nothing is known. */
+int cohi_verdict_cause(const coh_world *world, int rank);
+
+/* The rank at which it began: one that is lost may have ended because of another. */
+int cohi_verdict_origin(const coh_world *world, int rank);
+
+/*
+ * `rank` cannot be reached any more: an operation on it ended with COH_PEER_LOST, or it has left.
+ * The error is the one that is known to be behind it: what stands against this rank itself, or
+ * against another because of which `rank` has left. Else `rank` counts as lost from
+ * now on, though nobody may have said so yet; `loss` is what that looks like.
+ */
+coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);
+
+/* The engine's upcall. */
+void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);
+
+#endif

@@ -1,0 +1,334 @@
+#include "core/onesided/rma.h"
+
+#include "core/onesided/context.h"
+#include "core/health/control.h"
+#include "core/world/fault.h"
+#include "core/heap/heap.h"
+#include "core/onesided/race.h"
+#include "core/health/verdict.h"
+#include "core/health/wait.h"
+#include "memory/host_copy.h"
+
+/* ---- checks ---- */
+
+static coh_status note_transfer(coh_status status, const cohi_transfer *transfer, uint64_t limit)
+{
+    cohi_fail_range(status, transfer->offset, transfer->bytes, limit);
+    return cohi_fail_peer(status, transfer->rank);
+}
+
+/* COHORT_CHECK: the range must lie in one live allocation. */
+static coh_status check_allocation(coh_world *world, const cohi_transfer *transfer)
+{
+    uint64_t start = 0, length = 0;
+    if (!cohi_heap_find(world, transfer->offset, &start, &length))
+        return note_transfer(
+            cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
+                            "rank %d, offset %llu, length %zu: there is no live allocation",
+                            transfer->rank, (unsigned long long)transfer->offset, transfer->bytes),
+            transfer, 0);
+    uint64_t inside = transfer->offset - start;
+    if (inside <= length && transfer->bytes <= length - inside)
+        return COH_OK;
+    return note_transfer(
+        cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
+                        "rank %d, offset %llu, length %zu: past the end of the allocation at "
+                        "offset %llu, which has %llu bytes",
+                        transfer->rank, (unsigned long long)transfer->offset, transfer->bytes,
+                        (unsigned long long)start, (unsigned long long)length),
+        transfer, start + length);
+}
+
+static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
+{
+    uint64_t verdict = cohi_verdict_on(world, transfer->rank);
+    if (verdict == COHI_VERDICT_NONE)
+        return COH_OK;
+    char text[128];
+    coh_status status = cohi_verdict_status(verdict);
+    cohi_verdict_describe(verdict, text, sizeof text);
+    return note_transfer(cohi_world_fail(world, transfer->call, status,
+                                         "rank %d, offset %llu, length %zu: the rank is %s: %s",
+                                         transfer->rank, (unsigned long long)transfer->offset,
+                                         transfer->bytes,
+                                         status == COH_PEER_LOST ? "lost" : "stalled", text),
+                         transfer, COH_NO_FACT);
+}
+
+coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
+{
+    coh_status status = cohi_world_check_rank(world, transfer->call, transfer->rank);
+    if (status == COH_OK)
+        status = cohi_heap_check_range(world, transfer->call, transfer->rank, transfer->offset,
+                                       transfer->bytes);
+    if (status != COH_OK)
+        return status;
+    const void *local = transfer->op == COHI_OP_PUT ? transfer->source : transfer->target;
+    if (!local)
+        return cohi_world_fail(world, transfer->call, COH_INVALID_ARGUMENT,
+                               "the %s is NULL, for %zu bytes",
+                               transfer->op == COHI_OP_PUT ? "source" : "target", transfer->bytes);
+    if (atomic_load_explicit(&world->state, memory_order_relaxed) & COHI_WORLD_CAREFUL) {
+        status = cohi_fault_strike(world->fault, transfer->op);
+        if (status == COH_OK && cohi_heap_checks(world))
+            status = check_allocation(world, transfer);
+    }
+    if (status == COH_OK)
+        status = cohi_verdict_check(world, transfer->call, world->rank);
+    return status == COH_OK ? check_alive(world, transfer) : status;
+}
+
+/* ---- moving ---- */
+
+static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op *op)
+{
+    const cohi_engine_rma *rma = world->engine->rma;
+    if (transfer->op == COHI_OP_PUT)
+        return rma->put(world->endpoint, transfer->context, transfer->rank, COHI_SEGMENT_HEAP,
+                        transfer->offset, transfer->source, transfer->bytes, op);
+    return rma->get(world->endpoint, transfer->context, transfer->rank, COHI_SEGMENT_HEAP,
+                    transfer->offset, transfer->target, transfer->bytes, op);
+}
+
+static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)
+{
+    cohi_op op = {.status = COH_OK};
+    cohi_world_show_op(world, transfer->op);
+    coh_status status = issue(world, transfer, transfer->blocking ? &op : NULL);
+    if (status == COH_PEER_LOST)
+        status = cohi_verdict_presume(world, transfer->call, transfer->rank, COHI_LOSS_LINK);
+    if (status == COH_OK && transfer->blocking)
+        status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
+    cohi_world_show_op(world, COHI_OP_NONE);
+    return COHI_LIKELY(status == COH_OK)
+               ? status
+               : cohi_fail_add(status, "it was a %s of %zu bytes at offset %llu of rank %d",
+                               cohi_opcode_name(transfer->op), transfer->bytes,
+                               (unsigned long long)transfer->offset, transfer->rank);
+}
+
+static void move_by_copy(char *peer, const cohi_transfer *transfer)
+{
+    char *there = peer + transfer->offset;
+    if (transfer->op == COHI_OP_PUT)
+        cohi_host_copy(there, transfer->source, transfer->bytes);
+    else
+        cohi_host_copy(transfer->target, there, transfer->bytes);
+}
+
+/* A put of up to 8 bytes wakes a sleeper; a missed wake is seen at its next look, within a
+ * millisecond. */
+static inline void wake_for_word(coh_world *world, size_t bytes, int rank)
+{
+    if (bytes <= sizeof(uint64_t))
+        cohi_control_wake_watcher(world->peers[rank].slot);
+}
+
+coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
+{
+    if (transfer->bytes == 0)
+        return cohi_world_check_rank(world, transfer->call, transfer->rank);
+    coh_status status = cohi_rma_check(world, transfer);
+    if (status != COH_OK)
+        return status;
+    if (world->race)
+        return cohi_race_transfer(world, transfer);
+    char *peer = world->peers[transfer->rank].heap;
+    if (!peer)
+        return move_by_engine(world, transfer);
+    move_by_copy(peer, transfer);
+    if (transfer->op == COHI_OP_PUT)
+        wake_for_word(world, transfer->bytes, transfer->rank);
+    return COH_OK;
+}
+
+/* ---- by symmetric pointer ---- */
+
+/* The slow path: everything is checked, and says what is wrong. */
+static __attribute__((noinline)) coh_status
+transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer)
+{
+    coh_status status = cohi_world_enter(world, transfer.call);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, transfer.call, transfer.rank);
+    if (status == COH_OK && transfer.bytes > 0)
+        status = cohi_heap_locate(world, transfer.call, symmetric, &transfer.offset);
+    return status == COH_OK ? cohi_rma_transfer(world, &transfer) : status;
+}
+
+/* Into each of its callers: beside one store, a call and its arguments would be most of the
+ * time. */
+static inline __attribute__((always_inline)) coh_status put(coh_world *world, unsigned context,
+                                                            const char *call, void *target,
+                                                            const void *source, size_t bytes,
+                                                            int rank, bool blocking)
+{
+    char *there = cohi_rma_direct(world, target, bytes, rank);
+    if (COHI_UNLIKELY(!there || !source))
+        return transfer_pointer(world, target,
+                                (cohi_transfer){.call = call,
+                                                .op = COHI_OP_PUT,
+                                                .context = context,
+                                                .rank = rank,
+                                                .source = source,
+                                                .bytes = bytes,
+                                                .blocking = blocking});
+    cohi_host_copy(there, source, bytes);
+    wake_for_word(world, bytes, rank);
+    return COH_OK;
+}
+
+static inline __attribute__((always_inline)) coh_status get(coh_world *world, unsigned context,
+                                                            const char *call, void *target,
+                                                            const void *source, size_t bytes,
+                                                            int rank, bool blocking)
+{
+    char *there = cohi_rma_direct(world, source, bytes, rank);
+    if (COHI_UNLIKELY(!there || !target))
+        return transfer_pointer(world, source,
+                                (cohi_transfer){.call = call,
+                                                .op = COHI_OP_GET,
+                                                .context = context,
+                                                .rank = rank,
+                                                .target = target,
+                                                .bytes = bytes,
+                                                .blocking = blocking});
+    cohi_host_copy(target, there, bytes);
+    return COH_OK;
+}
+
+static __attribute__((noinline)) coh_status put_any(coh_world *world, void *target,
+                                                    const void *source, size_t bytes, int rank)
+{
+    return put(world, COHI_CONTEXT_DEFAULT, "coh_put", target, source, bytes, rank, true);
+}
+
+static __attribute__((noinline)) coh_status get_any(coh_world *world, void *target,
+                                                    const void *source, size_t bytes, int rank)
+{
+    return get(world, COHI_CONTEXT_DEFAULT, "coh_get", target, source, bytes, rank, true);
+}
+
+/*
+ * Words of 8 and 4 bytes, which programs put and get one at a time, are moved in the public function
+ * itself, which then saves no registers.
+ */
+static inline __attribute__((always_inline)) char *
+find_word(const coh_world *world, const void *pointer, size_t bytes, int rank)
+{
+    return cohi_rma_word(world, pointer, bytes, rank, COHI_WORLD_ENGINE_ATOMICS);
+}
+
+coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *word;
+    if (bytes == 8 && source && (word = find_word(world, target, 8, rank))) {
+        cohi_host_copy64(word, source);
+        return cohi_control_end(world->peers[rank].slot);
+    }
+    if (bytes == 4 && source && (word = find_word(world, target, 4, rank))) {
+        cohi_host_copy32(word, source);
+        return cohi_control_end(world->peers[rank].slot);
+    }
+    return put_any(world, target, source, bytes, rank);
+}
+
+coh_status coh_get(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    char *word;
+    if (bytes == 8 && target && (word = find_word(world, source, 8, rank))
+        && cohi_host_aligned(target, 8)) {
+        cohi_host_copy64(target, word);
+        return COH_OK;
+    }
+    if (bytes == 4 && target && (word = find_word(world, source, 4, rank))
+        && cohi_host_aligned(target, 4)) {
+        cohi_host_copy32(target, word);
+        return COH_OK;
+    }
+    return get_any(world, target, source, bytes, rank);
+}
+
+coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    return put(world, COHI_CONTEXT_DEFAULT, "coh_put_nbi", target, source, bytes, rank, false);
+}
+
+coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
+{
+    return get(world, COHI_CONTEXT_DEFAULT, "coh_get_nbi", target, source, bytes, rank, false);
+}
+
+/* ---- the same on a context ---- */
+
+coh_status coh_context_put(coh_context *context, void *target, const void *source, size_t bytes,
+                           int rank)
+{
+    static const char call[] = "coh_context_put";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? put(context->world, context->number, call, target, source, bytes, rank, true)
+               : status;
+}
+
+coh_status coh_context_get(coh_context *context, void *target, const void *source, size_t bytes,
+                           int rank)
+{
+    static const char call[] = "coh_context_get";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? get(context->world, context->number, call, target, source, bytes, rank, true)
+               : status;
+}
+
+coh_status coh_context_put_nbi(coh_context *context, void *target, const void *source, size_t bytes,
+                               int rank)
+{
+    static const char call[] = "coh_context_put_nbi";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? put(context->world, context->number, call, target, source, bytes, rank, false)
+               : status;
+}
+
+coh_status coh_context_get_nbi(coh_context *context, void *target, const void *source, size_t bytes,
+                               int rank)
+{
+    static const char call[] = "coh_context_get_nbi";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK
+               ? get(context->world, context->number, call, target, source, bytes, rank, false)
+               : status;
+}
+
+/* ---- where a peer's memory is ---- */
+
+coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
+{
+    static const char call[] = "coh_ptr";
+    uint64_t offset = 0;
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, call, rank);
+    if (status == COH_OK && !out)
+        status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "direct is NULL");
+    if (status == COH_OK)
+        status = cohi_heap_locate(world, call, pointer, &offset);
+    if (status == COH_OK)
+        status = cohi_heap_check_range(world, call, rank, offset, 1);
+    if (status != COH_OK)
+        return status;
+    char *peer = world->peers[rank].heap;
+    if (!peer)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "the memory of rank %d is not mapped here (engine %s); use put and "
+                               "get",
+                               rank, world->engine->name);
+    if (world->race && rank != world->rank)
+        return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                               "the race check (COHORT_CHECK=order) does not see loads and stores "
+                               "to the memory of rank %d; use put and get",
+                               rank);
+    *out = peer + offset;
+    return COH_OK;
+}

@@ -1,0 +1,284 @@
+/* signal.c - puts that tell of their arrival. */
+#include "core/onesided/atomic.h"
+#include "core/onesided/context.h"
+#include "core/health/control.h"
+#include "core/world/fault.h"
+#include "core/health/order.h"
+#include "core/onesided/race.h"
+#include "core/onesided/rma.h"
+#include "core/onesided/strided.h"
+#include "core/health/verdict.h"
+#include "core/health/wait.h"
+#include "memory/host_copy.h"
+
+/* One put with its signal, as the slow path sees it. */
+struct signalled {
+    cohi_transfer data;
+    uint64_t *signal;
+    uint64_t signal_offset;
+    uint64_t value;
+    coh_signal_op op;
+};
+
+/* ---- checks ---- */
+
+static coh_status check_signal(coh_world *world, struct signalled *put)
+{
+    const char *call = put->data.call;
+    if (put->op != COH_SIGNAL_SET && put->op != COH_SIGNAL_ADD)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%d is not a coh_signal_op",
+                               (int)put->op);
+    coh_status status = cohi_world_check_rank(world, call, put->data.rank);
+    if (status == COH_OK)
+        status = cohi_heap_locate(world, call, put->signal, &put->signal_offset);
+    if (status == COH_OK)
+        status = cohi_heap_check_range(world, call, put->data.rank, put->signal_offset,
+                                       sizeof *put->signal);
+    if (status == COH_OK && (uintptr_t)put->signal % sizeof *put->signal != 0)
+        status =
+            cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
+                            "the signal at %p is not aligned to its 8 bytes", (void *)put->signal);
+    return status;
+}
+
+/* ---- signalling ---- */
+
+static void raise_here(uint64_t *word, uint64_t value, coh_signal_op op)
+{
+    if (op == COH_SIGNAL_SET)
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+}
+
+static coh_status raise_by_atomic(coh_world *world, const struct signalled *put)
+{
+    return cohi_atomic_apply(
+        world, &(cohi_amo){.call = put->data.call,
+                           .doing = COHI_OP_SIGNAL,
+                           .context = put->data.context,
+                           .op = put->op == COH_SIGNAL_SET ? COH_ATOMIC_SET : COH_ATOMIC_ADD,
+                           .dtype = COH_U64,
+                           .rank = put->data.rank,
+                           .offset = put->signal_offset,
+                           .operand = &put->value});
+}
+
+static coh_status tell(const struct signalled *put, coh_status status)
+{
+    if (COHI_LIKELY(status == COH_OK))
+        return status;
+    return cohi_fail_add(status,
+                         "it was to put %zu bytes at offset %llu of rank %d, with a signal at "
+                         "offset %llu",
+                         put->data.bytes, (unsigned long long)put->data.offset, put->data.rank,
+                         (unsigned long long)put->signal_offset);
+}
+
+static coh_status put_by_engine(coh_world *world, const struct signalled *put)
+{
+    const cohi_transfer *data = &put->data;
+    cohi_op op = {.status = COH_OK};
+    cohi_world_show_op(world, COHI_OP_SIGNAL);
+    coh_status status = world->engine->rma->put_signal(
+        world->endpoint, data->context, data->rank, COHI_SEGMENT_HEAP, data->offset, data->source,
+        data->bytes, put->signal_offset, put->value, put->op == COH_SIGNAL_ADD,
+        data->blocking ? &op : NULL);
+    if (status == COH_PEER_LOST)
+        status = cohi_verdict_presume(world, data->call, data->rank, COHI_LOSS_LINK);
+    if (status == COH_OK && data->blocking)
+        status = cohi_wait_op(world, data->call, COHI_OP_SIGNAL, data->rank, &op);
+    cohi_world_show_op(world, COHI_OP_NONE);
+    return tell(put, status);
+}
+
+/* All that can be wrong with the signal, so that a call which is refused for it has put nothing. */
+static coh_status prepare_signal(coh_world *world, struct signalled *put)
+{
+    coh_status status = check_signal(world, put);
+    if (status == COH_OK)
+        status = cohi_fault_strike(world->fault, COHI_OP_SIGNAL);
+    return status == COH_OK ? tell(put, cohi_verdict_check(world, put->data.call, put->data.rank))
+                            : status;
+}
+
+/* An engine that has the two in one is asked for that; otherwise the order is made by a fence. */
+static coh_status signal_long(coh_world *world, struct signalled *put)
+{
+    coh_status status = prepare_signal(world, put);
+    if (status != COH_OK)
+        return status;
+    if (world->race) {
+        status = put->data.bytes > 0 ? cohi_rma_check(world, &put->data) : COH_OK;
+        return status == COH_OK
+                   ? cohi_race_signal(world, &put->data, put->signal_offset, put->value, put->op)
+                   : status;
+    }
+    bool mapped = world->peers[put->data.rank].heap != NULL;
+    if (!mapped && world->engine->rma && world->engine->rma->put_signal) {
+        if (put->data.bytes > 0)
+            status = cohi_rma_check(world, &put->data);
+        return status == COH_OK ? put_by_engine(world, put) : status;
+    }
+    status = cohi_rma_transfer(world, &put->data);
+    if (status == COH_OK)
+        status = cohi_order_fence_context(world, put->data.context);
+    return status == COH_OK ? raise_by_atomic(world, put) : status;
+}
+
+static coh_status locate_and_signal(coh_world *world, struct signalled *put, const void *target)
+{
+    coh_status status = cohi_world_enter(world, put->data.call);
+    if (status == COH_OK)
+        status = cohi_world_check_rank(world, put->data.call, put->data.rank);
+    if (status == COH_OK && put->data.bytes > 0)
+        status = cohi_heap_locate(world, put->data.call, target, &put->data.offset);
+    return status == COH_OK ? signal_long(world, put) : status;
+}
+
+static __attribute__((noinline)) coh_status
+put_signal_any(coh_world *world, unsigned context, const char *call, void *target,
+               const void *source, size_t bytes, uint64_t *signal, uint64_t value, coh_signal_op op,
+               int rank, bool blocking)
+{
+    char *word = cohi_rma_direct(world, signal, sizeof *signal, rank);
+    char *there = bytes > 0 ? cohi_rma_direct(world, target, bytes, rank) : word;
+    if (COHI_LIKELY(word && there && (source || bytes == 0) && (uintptr_t)word % 8 == 0
+                    && (unsigned)op <= COH_SIGNAL_ADD && !cohi_world_atomics_by_engine(world))) {
+        if (bytes > 0)
+            cohi_host_copy(there, source, bytes);
+        raise_here((uint64_t *)(void *)word, value, op);
+        cohi_control_wake_watcher(world->peers[rank].slot);
+        return COH_OK;
+    }
+    struct signalled put = {.data = {.call = call,
+                                     .op = COHI_OP_PUT,
+                                     .context = context,
+                                     .rank = rank,
+                                     .source = source,
+                                     .bytes = bytes,
+                                     .blocking = blocking},
+                            .signal = signal,
+                            .value = value,
+                            .op = op};
+    return locate_and_signal(world, &put, target);
+}
+
+/* The fast path for a signal in the heap, which is checked first: of the data only the range is
+ * left. */
+static inline coh_status put_signal(coh_world *world, unsigned context, const char *call,
+                                    void *target, const void *source, size_t bytes,
+                                    uint64_t *signal, uint64_t value, coh_signal_op op, int rank,
+                                    bool blocking)
+{
+    char *word = cohi_rma_word(world, signal, sizeof *signal, rank, 0);
+    uint64_t offset = word && bytes > 0 ? cohi_heap_offset_of(world, target, bytes) : 0;
+    if (COHI_UNLIKELY(!word || offset == COHI_NO_WINDOW || (!source && bytes > 0)
+                      || (unsigned)op > COH_SIGNAL_ADD))
+        return put_signal_any(world, context, call, target, source, bytes, signal, value, op, rank,
+                              blocking);
+    if (bytes > 0)
+        cohi_host_copy(world->peers[rank].heap + offset, source, bytes);
+    raise_here((uint64_t *)(void *)word, value, op);
+    return cohi_control_end(world->peers[rank].slot);
+}
+
+/* ---- the public forms ---- */
+
+coh_status coh_put_signal(coh_world *world, void *target, const void *source, size_t bytes,
+                          uint64_t *signal, uint64_t value, coh_signal_op op, int rank)
+{
+    return put_signal(world, COHI_CONTEXT_DEFAULT, "coh_put_signal", target, source, bytes, signal,
+                      value, op, rank, true);
+}
+
+coh_status coh_put_signal_nbi(coh_world *world, void *target, const void *source, size_t bytes,
+                              uint64_t *signal, uint64_t value, coh_signal_op op, int rank)
+{
+    return put_signal(world, COHI_CONTEXT_DEFAULT, "coh_put_signal_nbi", target, source, bytes,
+                      signal, value, op, rank, false);
+}
+
+coh_status coh_context_put_signal(coh_context *context, void *target, const void *source,
+                                  size_t bytes, uint64_t *signal, uint64_t value, coh_signal_op op,
+                                  int rank)
+{
+    static const char call[] = "coh_context_put_signal";
+    coh_status status = cohi_context_gate(context, call);
+    return status == COH_OK ? put_signal(context->world, context->number, call, target, source,
+                                         bytes, signal, value, op, rank, true)
+                            : status;
+}
+
+/* The blocks go one by one, with the fence behind the last of them. */
+static __attribute__((noinline)) coh_status
+put_strided_signal_long(coh_world *world, const char *call, void *target, size_t target_stride,
+                        const void *source, size_t source_stride, size_t block, size_t count,
+                        uint64_t *signal, uint64_t value, coh_signal_op op, int rank)
+{
+    struct signalled put = {
+        .data = {.call = call, .op = COHI_OP_PUT, .context = COHI_CONTEXT_DEFAULT, .rank = rank},
+        .signal = signal,
+        .value = value,
+        .op = op};
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_OK)
+        status = prepare_signal(world, &put);
+    if (status == COH_OK)
+        status = cohi_strided_put(world, call, target, target_stride, source, source_stride, block,
+                                  count, rank);
+    if (status == COH_OK)
+        status = cohi_order_fence_context(world, COHI_CONTEXT_DEFAULT);
+    if (status == COH_OK && world->race)
+        return cohi_race_signal(world, &put.data, put.signal_offset, put.value, put.op);
+    return status == COH_OK ? raise_by_atomic(world, &put) : status;
+}
+
+coh_status coh_put_strided_signal(coh_world *world, void *target, size_t target_stride,
+                                  const void *source, size_t source_stride, size_t block,
+                                  size_t count, uint64_t *signal, uint64_t value, coh_signal_op op,
+                                  int rank)
+{
+    static const char call[] = "coh_put_strided_signal";
+    char *word = cohi_rma_word(world, signal, sizeof *signal, rank, 0);
+    if (COHI_UNLIKELY(!word || (unsigned)op > COH_SIGNAL_ADD))
+        return put_strided_signal_long(world, call, target, target_stride, source, source_stride,
+                                       block, count, signal, value, op, rank);
+    coh_status status = cohi_strided_put(world, call, target, target_stride, source, source_stride,
+                                         block, count, rank);
+    if (status != COH_OK)
+        return status;
+    raise_here((uint64_t *)(void *)word, value, op);
+    return cohi_control_end(world->peers[rank].slot);
+}
+
+coh_status coh_signal(coh_world *world, uint64_t *signal, uint64_t value, coh_signal_op op,
+                      int rank)
+{
+    return put_signal(world, COHI_CONTEXT_DEFAULT, "coh_signal", NULL, NULL, 0, signal, value, op,
+                      rank, true);
+}
+
+coh_status coh_signal_fetch(coh_world *world, const uint64_t *signal, uint64_t *value)
+{
+    static const char call[] = "coh_signal_fetch";
+    uint64_t offset;
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_OK && !value)
+        status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "value is NULL");
+    if (status == COH_OK)
+        status = cohi_heap_locate(world, call, signal, &offset);
+    if (status == COH_OK)
+        status = cohi_heap_check_range(world, call, world->rank, offset, sizeof *signal);
+    if (status == COH_OK && (uintptr_t)signal % sizeof *signal != 0)
+        status =
+            cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
+                            "the signal at %p is not aligned to its 8 bytes", (const void *)signal);
+    if (status != COH_OK)
+        return status;
+    while (world->race && cohi_race_bring(world, signal, sizeof *signal))
+        ;
+    *value = __atomic_load_n(signal, __ATOMIC_ACQUIRE);
+    cohi_order_acquire(world);
+    return COH_OK;
+}

@@ -1,0 +1,172 @@
+#include "core/team/agree.h"
+
+#include "core/health/control.h"
+#include "core/health/order.h"
+#include "core/team/team.h"
+#include "core/team/terms.h"
+#include "core/health/wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What was written before to a rank outside the team, and did not reach it, is not this call's. */
+static coh_status quiet_control(coh_team *team, const char *call, cohi_opcode op)
+{
+    coh_world *world = team->world;
+    if (!world->remote || !world->engine->rma)
+        return COH_OK;
+    cohi_op done = {.status = COH_OK};
+    coh_status status = world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done);
+    if (status == COH_OK)
+        status = cohi_wait_op(world, call, op, -1, &done);
+    return done.status == COH_PEER_LOST && team->indices[done.rank] < 0 ? COH_OK : status;
+}
+
+static coh_status send_records(coh_team *team, const char *call, const cohi_record *mine)
+{
+    coh_world *world = team->world;
+    size_t offset = cohi_slot_record_offset(world->size, team->number, mine->epoch, team->index);
+    for (int i = 0; i < team->size; i++) {
+        coh_status status = cohi_control_put(world, team->ranks[i], offset, mine, sizeof *mine);
+        if (status == COH_PEER_LOST)
+            return cohi_team_unreachable_error(team, call, team->ranks[i]);
+        if (status != COH_OK)
+            return status;
+    }
+    return quiet_control(team, call, (cohi_opcode)mine->op);
+}
+
+const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index)
+{
+    coh_world *world = team->world;
+    return cohi_slot_record(world->slot, world->size, team->number, mine->epoch, index);
+}
+
+/* Operation and epoch are one word, which comes last. A slot that was never written has no
+ * operation, and looks like epoch 0 otherwise. */
+static bool has_record(const coh_team *team, const cohi_record *mine, int index)
+{
+    const cohi_record *record = cohi_agree_record(team, mine, index);
+    uint64_t word = __atomic_load_n((const uint64_t *)(const void *)record, __ATOMIC_ACQUIRE);
+    cohi_record head;
+    memcpy(&head, &word, sizeof word);
+    return head.op != COHI_OP_NONE && head.epoch == mine->epoch;
+}
+
+/* After the meeting the records are there, except that a channel may still be carrying some. */
+static coh_status await_records(coh_team *team, const char *call, const cohi_record *mine)
+{
+    for (int i = 0; i < team->size; i++) {
+        coh_status status = COH_OK;
+        cohi_wait wait;
+        cohi_wait_begin(&wait, team->world, call, (cohi_opcode)mine->op, &team->party,
+                        team->ranks[i]);
+        while (status == COH_OK && !has_record(team, mine, i))
+            status = cohi_wait_step(&wait);
+        cohi_wait_end(&wait);
+        if (status != COH_OK)
+            return status;
+    }
+    return COH_OK;
+}
+
+static void describe(const cohi_record *record, char *text, size_t room)
+{
+    cohi_terms_describe(record->op, record->argument, text, room);
+}
+
+/* Calls whose first two arguments are the caller's, and the others where the block came to lie. */
+static bool is_placing(const cohi_record *record)
+{
+    return record->op == COHI_OP_MALLOC || record->op == COHI_OP_CALLOC
+           || record->op == COHI_OP_ALIGN || record->op == COHI_OP_REALLOC
+           || record->op == COHI_OP_REGISTER;
+}
+
+/* The colour and the key, the first two arguments of that call, are each member's own. A block that
+ * was not placed lies nowhere. */
+static bool same_call(const cohi_record *a, const cohi_record *b)
+{
+    bool failed = a->status != COH_OK || b->status != COH_OK;
+    size_t first = a->op == COHI_OP_SPLIT_COLOR ? 2 : 0;
+    size_t end = failed && is_placing(a) ? 2 : sizeof a->argument / sizeof *a->argument;
+    return a->op == b->op
+           && memcmp(a->argument + first, b->argument + first, (end - first) * sizeof *a->argument)
+                  == 0;
+}
+
+/* What was refused cannot be compared, and its refusal says more. */
+static bool is_refused(const cohi_record *record)
+{
+    return cohi_terms_on_data(record->op) && record->status != COH_OK;
+}
+
+/* Every member looks at the same records in the same order, so all come to the same answer. */
+static coh_status compare(const coh_team *team, const char *call, const cohi_record *mine)
+{
+    const cohi_record *first = cohi_agree_record(team, mine, 0);
+    for (int i = 1; i < team->size; i++) {
+        const cohi_record *other = cohi_agree_record(team, mine, i);
+        bool refused = first->op == other->op && (is_refused(first) || is_refused(other));
+        if (refused || same_call(first, other))
+            continue;
+        char ours[128], theirs[128];
+        describe(first, ours, sizeof ours);
+        describe(other, theirs, sizeof theirs);
+        (void)cohi_world_fail(team->world, call, COH_MISMATCH,
+                              "rank %d called %s, rank %d called %s", team->ranks[0], ours,
+                              team->ranks[i], theirs);
+        return cohi_fail_peer(COH_MISMATCH, team->ranks[i == team->index ? 0 : i]);
+    }
+    return COH_OK;
+}
+
+static coh_status first_failure(const coh_team *team, const char *call, const cohi_record *mine)
+{
+    for (int i = 0; i < team->size; i++) {
+        coh_status status = (coh_status)cohi_agree_record(team, mine, i)->status;
+        if (status == COH_OK)
+            continue;
+        if (i == team->index)
+            return status; /* its error message is set */
+        char what[128];
+        describe(cohi_agree_record(team, mine, i), what, sizeof what);
+        (void)cohi_world_fail(team->world, call, status, "rank %d failed in %s: %s", team->ranks[i],
+                              what, coh_status_text(status));
+        return cohi_fail_peer(status, team->ranks[i]);
+    }
+    return COH_OK;
+}
+
+/* What stands against the team says more than the operation that it made fail. */
+static coh_status explain(coh_team *team, const char *call, coh_status status)
+{
+    cohi_error kept;
+    cohi_error_keep(&kept);
+    coh_status standing = cohi_team_standing(team, call);
+    if (standing != COH_OK)
+        return standing;
+    (void)cohi_fail_again(&kept);
+    return status;
+}
+
+coh_status cohi_agree(coh_team *team, const char *call, cohi_record *mine)
+{
+    mine->epoch = team->epoch + 1;
+    cohi_error kept; /* this rank's own failure, while the meeting may set another */
+    cohi_error_keep(&kept);
+    coh_status status = send_records(team, call, mine);
+    if (status == COH_OK)
+        status = cohi_team_meet(team, call, (cohi_opcode)mine->op);
+    if (status == COH_OK)
+        status = await_records(team, call, mine);
+    cohi_order_met(team->world, team); /* the caller may be about to move or free what was put */
+    if (status != COH_OK)
+        return explain(team, call, status);
+    status = compare(team, call, mine);
+    if (status == COH_OK)
+        status = first_failure(team, call, mine);
+    if (status != COH_OK && status == (coh_status)mine->status)
+        (void)cohi_fail_again(&kept);
+    return status;
+}

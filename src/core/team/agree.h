@@ -1,0 +1,21 @@
+/*
+ * agree.h - collectives that must have the same arguments, and the same outcome, on all ranks.
+ */
+#ifndef COHI_CORE_TEAM_AGREE_H
+#define COHI_CORE_TEAM_AGREE_H
+
+#include "core/world/world.h"
+
+/*
+ * Brings `mine` (op, status, arguments) to all members and compares. Between cohi_team_enter and
+ * leave; it is a meeting as well. The outcome is the same on all members: COH_MISMATCH, with both
+ * sides' values, when the arguments differ; the status of the lowest rank that failed, with its
+ * name; COH_OK when all agree. What kept the ranks from meeting comes before all that.
+ */
+coh_status cohi_agree(coh_team *team, const char *call, cohi_record *mine);
+
+/* After cohi_agree: what member `index` had brought. Valid until the team's next collective
+ * but one. */
+const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index);
+
+#endif

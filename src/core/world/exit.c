@@ -1,0 +1,58 @@
+#include "core/world/exit.h"
+
+#include "base/clock.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Time for stdio to be flushed; then the process ends without. */
+#define FLUSH_NS (500 * COHI_NS_PER_MS)
+
+static void *flush(void *done)
+{
+    cohi_os_thread_serves(true);
+    fflush(NULL);
+    atomic_store((atomic_uint *)done, 1);
+    cohi_os_futex_wake(done);
+    return NULL;
+}
+
+/* In a thread of its own: a thread of the program may hold a stream's lock for ever, as one
+ * does that waits for input. */
+static void flush_within_time(void)
+{
+    static atomic_uint done;
+    pthread_t flusher;
+    uint64_t until = cohi_now_ns() + FLUSH_NS;
+    if (cohi_os_thread_start("cohort-flush", flush, &done, &flusher) != 0)
+        return;
+    pthread_detach(flusher);
+    while (atomic_load(&done) == 0 && cohi_now_ns() < until)
+        cohi_os_futex_wait(&done, 0, COHI_NS_PER_MS);
+}
+
+void cohi_exit_if_asked(coh_world *world)
+{
+    uint64_t asked = atomic_load(&world->board->head->global_exit);
+    if (!(asked & COHI_ENDED))
+        return;
+    flush_within_time();
+    _exit((int)(asked & 0xff));
+}
+
+coh_status coh_global_exit(coh_world *world, int code)
+{
+    static const char call[] = "coh_global_exit";
+    coh_status status = cohi_world_enter(world, call);
+    if (status != COH_OK)
+        return status;
+    if (code < 0 || code > 255)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%d is not an exit code; a process can have 0 to 255", code);
+    uint64_t none = 0;
+    atomic_compare_exchange_strong(&world->board->head->global_exit, &none,
+                                   COHI_ENDED | (uint64_t)code);
+    exit(code);
+}

@@ -1,5 +1,0 @@
-#include "memory/lanes_avx2.h"
-
-#include "memory/kernel_table.h"
-
-const cohi_kernels cohi_kernels_avx2 = KERNEL_TABLE("avx2");

@@ -1,5 +1,0 @@
-#include "memory/lanes_avx512.h"
-
-#include "memory/kernel_table.h"
-
-const cohi_kernels cohi_kernels_avx512 = KERNEL_TABLE("avx512");

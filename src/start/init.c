@@ -1,0 +1,801 @@
+#include "start/init.h"
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/unknown.h"
+#include "bootstrap/launch.h"
+#include "core/health/control.h"
+#include "core/world/crew.h"
+#include "start/dissolve.h"
+#include "core/world/fault.h"
+#include "core/message/frame.h"
+#include "core/heap/heap.h"
+#include "start/init_threads.h"
+#include "core/message/mailbox.h"
+#include "core/health/order.h"
+#include "start/process.h"
+#include "core/onesided/race.h"
+#include "core/heap/register.h"
+#include "core/team/team.h"
+#include "coll/tuning.h"
+#include "core/health/verdict.h"
+#include "core/health/wait.h"
+#include "core/health/watch.h"
+#include "memory/host_profile.h"
+#include "memory/kernels/kernels.h"
+#include "memory/prepared.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void arrived(void *world)
+{
+    cohi_slot_ring(((coh_world *)world)->slot);
+}
+
+static void deliver(void *world, int from, const void *bytes, size_t count)
+{
+    uint32_t kind = 0;
+    memcpy(&kind, bytes, count < sizeof kind ? count : sizeof kind);
+    if (kind == COHI_FRAME_CONTROL)
+        cohi_control_deliver(world, from, bytes, count);
+    else
+        cohi_frame_deliver(world, from, bytes, count);
+}
+
+const cohi_upcalls cohi_core_upcalls = {
+    .lost = cohi_verdict_lost,
+    .arrived = arrived,
+    .deliver = deliver,
+};
+
+/* ---- step 1: what this rank brings ---- */
+
+static coh_status export_segment(coh_world *world, int id, unsigned char *key_bytes, int32_t *fd)
+{
+    cohi_region_key key = {.fd = -1};
+    coh_status status = world->engine->memory->region_export(world->endpoint, id, &key);
+    if (status != COH_OK)
+        return status;
+    memcpy(key_bytes, key.bytes, sizeof key.bytes);
+    if (fd)
+        *fd = key.fd;
+    return COH_OK;
+}
+
+static coh_status add_segments(coh_world *world, const cohi_config *config, cohi_card *card)
+{
+    const cohi_engine_memory *memory = world->engine->memory;
+    void *base;
+    coh_status status =
+        memory->segment_add(world->endpoint,
+                            &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
+                                                 .bytes = card->heap_bytes,
+                                                 .huge_pages = (int)config->huge_pages,
+                                                 .prepared = world->prepared > 0},
+                            &base);
+    if (status != COH_OK)
+        return status;
+    world->heap_base = base;
+    status =
+        export_segment(world, COHI_SEGMENT_HEAP, card->heap_key, &card->fds[COHI_CARD_FD_HEAP]);
+    if (status != COH_OK || !world->engine->rma)
+        return status;
+    status = memory->segment_add(world->endpoint,
+                                 &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
+                                                      .bytes = cohi_slot_stride(world->size),
+                                                      .existing = world->slot},
+                                 &base);
+    return status == COH_OK ? export_segment(world, COHI_SEGMENT_CONTROL, card->control_key, NULL)
+                            : status;
+}
+
+static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *card)
+{
+    *card = (cohi_card){.rank = world->rank,
+                        .size = world->size,
+                        .pid = getpid(),
+                        .host = cohi_os_host_id(),
+                        .heap_bytes = heap_bytes,
+                        .fds = {-1, -1}};
+    cohi_os_cores(card->cores);
+    snprintf(card->version, sizeof card->version, "%s", coh_version_string());
+    snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
+}
+
+/* So that a look at the job shows which ranks have come to init and which have not. */
+static void announce_joining(cohi_slot *slot)
+{
+    atomic_store(&slot->pid, getpid());
+    atomic_store(&slot->op, COHI_OP_INIT);
+    atomic_store(&slot->phase, COHI_PHASE_JOINING);
+}
+
+static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
+{
+    world->engine = engine;
+    world->warn_ns = config->warn;
+    world->stall_ns = config->stall;
+    world->timeout_ns = config->timeout;
+    announce_joining(world->slot);
+}
+
+static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
+{
+    cohi_engine_args args = {
+        .rank = world->rank,
+        .need = {.size = world->size, .in_process = world->crew != NULL},
+        .config = config,
+        .deadline_ns = deadline_ns,
+        .crew = world->crew ? &world->crew->space : NULL,
+        .upcalls = &cohi_core_upcalls,
+        .world = world,
+    };
+    return world->engine->lifecycle->open(&args, &world->endpoint);
+}
+
+/* The host's profile is not on the stack, which may be small: it holds a path. */
+coh_status cohi_init_board(int size, bool measure, const cohi_config *config, cohi_board *board)
+{
+    cohi_host_profile *host = malloc(sizeof *host);
+    if (!host)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the profile of the host");
+    if (measure)
+        cohi_host_profile_obtain(config->profile, host);
+    else
+        cohi_host_profile_read(config->profile, host);
+    if (*host->warning)
+        cohi_log(COH_LOG_WARN, "%s", host->warning);
+    coh_status status =
+        cohi_board_create(size, 0, program_invocation_short_name, &host->profile, board);
+    free(host);
+    return status;
+}
+
+/* A board that a rank of the job has damaged by then costs speed and nothing else. */
+static void take_profile(coh_world *world)
+{
+    world->profile = world->board->head->profile;
+    if (cohi_profile_mend(&world->profile))
+        cohi_log(COH_LOG_WARN, "rank %d: the profile on the board has values out of bounds",
+                 world->rank);
+    cohi_profile_use(&world->profile);
+}
+
+/* What was prepared in this process belongs to one world at a time. */
+static void claim_prepared(coh_world *world, cohi_card *card)
+{
+    cohi_engine_facts facts = {.size = sizeof facts};
+    world->engine->lifecycle->query(world->endpoint, &facts);
+    if (facts.takes_prepared)
+        world->prepared = cohi_prepared_claim();
+    card->prepared = world->prepared;
+}
+
+coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
+                          const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
+{
+    uint64_t heap = options->heap ? options->heap : config->heap;
+    introduce(world, engine, config);
+    take_profile(world);
+    write_card(world, cohi_heap_reservation(heap, world->size), card);
+    coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
+    if (status == COH_OK)
+        status = cohi_fault_strike(world->fault, COHI_OP_INIT);
+    if (world->fault || config->check)
+        atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
+    card->checks = (uint32_t)config->check;
+    if (status == COH_OK && config->check == COHI_CHECK_ORDER)
+        status = cohi_race_open(world);
+    if (status == COH_OK)
+        status = cohi_tuning_load(config, &world->profile, card->tuning);
+    if (status == COH_OK)
+        status = open_endpoint(world, config, deadline_ns);
+    if (status == COH_OK)
+        claim_prepared(world, card);
+    if (status == COH_OK && engine->lifecycle->address)
+        status = engine->lifecycle->address(world->endpoint, card->address);
+    return status;
+}
+
+/* ---- step 2: being in touch ---- */
+
+static uint64_t common_heap(const coh_world *world, const cohi_card *cards)
+{
+    uint64_t least = cards[0].heap_bytes;
+    for (int rank = 1; rank < world->size; rank++)
+        least = cards[rank].heap_bytes < least ? cards[rank].heap_bytes : least;
+    return least;
+}
+
+/* All heaps begin alike, or none begins with what was prepared. */
+static void agree_on_prepared(coh_world *world, const cohi_card *cards)
+{
+    bool alike = world->prepared <= common_heap(world, cards);
+    for (int rank = 0; rank < world->size; rank++)
+        alike = alike && cards[rank].prepared == world->prepared;
+    if (alike || world->prepared == 0)
+        return;
+    cohi_log(COH_LOG_INFO,
+             "rank %d: prepared memory is not used: the ranks differ in it, or it "
+             "does not fit into the heap",
+             world->rank);
+    cohi_prepared_forget();
+    world->prepared = 0;
+}
+
+static coh_status check_cards(const coh_world *world, const cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (strncmp(cards[rank].engine, world->engine->name, sizeof cards[rank].engine) != 0)
+            return cohi_fail(COH_MISMATCH,
+                             "coh_init: rank %d joins by engine %.31s, rank %d by engine %s", rank,
+                             cards[rank].engine, world->rank, world->engine->name);
+        if (cards[rank].checks != cards[world->rank].checks)
+            return cohi_fail(COH_MISMATCH,
+                             "coh_init: COHORT_CHECK is not the same on rank %d as on rank %d",
+                             rank, world->rank);
+        if (cards[rank].size != world->size || cards[rank].rank != rank)
+            return cohi_fail(COH_MISMATCH, "coh_init: rank %d of %d sent the card of rank %d of %d",
+                             rank, world->size, cards[rank].rank, cards[rank].size);
+    }
+    return COH_OK;
+}
+
+static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
+{
+    if (!world->engine->lifecycle->connect)
+        return COH_OK;
+    unsigned char(*addresses)[COHI_ADDRESS_BYTES] = calloc((size_t)world->size, sizeof *addresses);
+    if (!addresses)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", world->size);
+    for (int rank = 0; rank < world->size; rank++)
+        memcpy(addresses[rank], cards[rank].address, sizeof addresses[rank]);
+    coh_status status = world->engine->lifecycle->connect(
+        world->endpoint, (const unsigned char(*)[COHI_ADDRESS_BYTES])addresses);
+    free(addresses);
+    return status;
+}
+
+/* The peers' watchers sleep on this descriptor, which stands for this process and no later one. A
+ * sandbox may refuse it, and an old kernel or valgrind not have it; then they look for the process by its number (watch.c). */
+static coh_status open_pidfd(coh_world *world, cohi_card *card)
+{
+    int *pidfd = &world->peers[world->rank].pidfd;
+    int error = cohi_os_pidfd_open(getpid(), pidfd);
+    if (cohi_os_refused(error)) {
+        cohi_log(error == ENOSYS ? COH_LOG_DEBUG : COH_LOG_WARN,
+                 "rank %d: pidfd_open is refused here (%s): the others look for this process by "
+                 "its number, and notice its end up to 0.2 s later",
+                 world->rank, strerror(error));
+        return COH_OK;
+    }
+    if (error)
+        return cohi_fail_os(error,
+                            "coh_init: cannot open a descriptor of this process (pidfd_open)");
+    card->fds[COHI_CARD_FD_PROCESS] = *pidfd;
+    return COH_OK;
+}
+
+coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const cohi_card *cards,
+                             cohi_card *card)
+{
+    coh_status status = check_cards(world, cards);
+    if (status == COH_OK)
+        agree_on_prepared(world, cards);
+    if (status == COH_OK)
+        status = connect_endpoint(world, cards);
+    if (status == COH_OK && world->engine->memory)
+        status = add_segments(world, config, card);
+    if (status == COH_OK && world->group)
+        status = open_pidfd(world, card);
+    return status;
+}
+
+/* ---- step 3: reaching the others' memory ---- */
+
+static coh_status attach_region(coh_world *world, int id, int rank, uint64_t bytes,
+                                const unsigned char *key_bytes, int32_t *fd)
+{
+    cohi_region_key key = {.fd = fd ? *fd : -1};
+    memcpy(key.bytes, key_bytes, sizeof key.bytes);
+    coh_status status =
+        world->engine->memory->region_attach(world->endpoint, id, rank, bytes, &key);
+    if (fd)
+        *fd = key.fd;
+    return status;
+}
+
+static coh_status attach_peer(coh_world *world, int rank, cohi_card *card, uint64_t heap_bytes)
+{
+    const cohi_engine *engine = world->engine;
+    bool self = rank == world->rank;
+    cohi_peer *peer = &world->peers[rank];
+    coh_status status = COH_OK;
+    peer->pid = card->pid;
+    if (engine->memory)
+        status = attach_region(world, COHI_SEGMENT_HEAP, rank, heap_bytes, card->heap_key,
+                               self ? NULL : &card->fds[COHI_CARD_FD_HEAP]);
+    if (status == COH_OK && engine->memory && engine->rma)
+        status = attach_region(world, COHI_SEGMENT_CONTROL, rank, cohi_slot_stride(world->size),
+                               card->control_key, NULL);
+    if (status != COH_OK)
+        return status;
+    if (engine->memory)
+        peer->heap = self ? world->heap_base
+                          : engine->memory->peer_pointer(world->endpoint, COHI_SEGMENT_HEAP, rank);
+    if (self || peer->heap)
+        peer->slot = cohi_board_slot(world->board, rank);
+    else
+        world->remote = world->delayed = true;
+    if (!self && world->group) {
+        peer->pidfd = card->fds[COHI_CARD_FD_PROCESS];
+        card->fds[COHI_CARD_FD_PROCESS] = -1;
+    }
+    return COH_OK;
+}
+
+static void place_on_host(coh_world *world, const cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (cards[rank].host != cards[world->rank].host)
+            continue;
+        world->local_size++;
+        world->local_rank += rank < world->rank;
+    }
+}
+
+/* The cores that the ranks of this host have together; each may be bound to one of its own. */
+static int cores_of_host(const coh_world *world, const cohi_card *cards)
+{
+    unsigned char all[COHI_OS_CORE_BYTES] = {0};
+    for (int rank = 0; rank < world->size; rank++)
+        for (int i = 0; cards[rank].host == cards[world->rank].host && i < COHI_OS_CORE_BYTES; i++)
+            all[i] |= cards[rank].cores[i];
+    return cohi_os_cores_in(all);
+}
+
+/*
+ * How often a waiter that found nothing looks again before it takes the ladder (core/health/wait.h), and
+ * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
+ * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
+ * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
+ * a sleep and a wake cost some ten yields.
+ */
+static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
+{
+    world->crowded = world->local_size > cores_of_host(world, cards);
+    const cohi_profile *profile = &world->profile;
+    uint64_t spins = world->crowded ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
+    bool automatic = strcmp(config->spin, "auto") == 0;
+    if (!automatic) {
+        coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
+        if (status != COH_OK)
+            return status;
+    }
+    bool asks_engine = world->engine->lifecycle->idle != NULL;
+    world->company.own_core = automatic && !world->crowded && !asks_engine;
+    world->company.spins = asks_engine ? 0 : (unsigned)spins;
+    world->company.yields =
+        asks_engine ? 0 : (unsigned)cohi_profile_bytes(profile, COHI_ROW_wait_yields);
+    world->company.look_ns = cohi_profile_bytes(profile, COHI_ROW_wait_look);
+    atomic_store(&world->spins, world->company.spins);
+    return COH_OK;
+}
+
+static void drop_descriptors(const coh_world *world, cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        for (int i = 0; world->group && rank != world->rank && i < COHI_CARD_FDS; i++)
+            cohi_os_close(cards[rank].fds[i]);
+}
+
+/* The team of all, and that of those on this host. */
+static coh_status open_teams(coh_world *world, const cohi_card *cards)
+{
+    int *ranks = calloc((size_t)world->size, sizeof *ranks);
+    if (!ranks)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", world->size);
+    for (int rank = 0; rank < world->size; rank++)
+        ranks[rank] = rank;
+    world->free_teams = ~UINT64_C(0) << COHI_TEAM_FIRST_FREE;
+    world->team_epoch = COHI_EPOCH_START;
+    coh_status status =
+        cohi_team_open(world, COHI_TEAM_WORLD, ranks, world->size, COHI_EPOCH_START, &world->team);
+    int here = 0;
+    for (int rank = 0; rank < world->size; rank++)
+        if (cards[rank].host == cards[world->rank].host)
+            ranks[here++] = rank;
+    if (status == COH_OK)
+        status = cohi_board_commit(world->board, world->rank, COHI_TEAM_HOST);
+    if (status == COH_OK)
+        status =
+            cohi_team_open(world, COHI_TEAM_HOST, ranks, here, COHI_EPOCH_START, &world->host_team);
+    free(ranks);
+    return status;
+}
+
+static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_card *cards)
+{
+    coh_status status = COH_OK;
+    uint64_t heap_bytes = common_heap(world, cards);
+    memcpy(world->tuning, cards[0].tuning, sizeof world->tuning);
+    for (int rank = 0; rank < world->size && status == COH_OK; rank++)
+        status = attach_peer(world, rank, &cards[rank], heap_bytes);
+    place_on_host(world, cards);
+    cohi_engine_facts facts = {.size = sizeof facts};
+    world->engine->lifecycle->query(world->endpoint, &facts);
+    if (world->remote && !facts.cpu_coherent_atomics)
+        atomic_fetch_or(&world->state, COHI_WORLD_ENGINE_ATOMICS);
+    if (status == COH_OK)
+        status = set_patience(world, config, cards);
+    if (status == COH_OK && world->engine->memory)
+        status = cohi_heap_open(world, heap_bytes, config->check == COHI_CHECK_BOUNDS);
+    if (status == COH_OK)
+        status = open_teams(world, cards);
+    return status == COH_OK ? cohi_mailbox_open(world) : status;
+}
+
+coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_card *cards)
+{
+    coh_status status = attach_all(world, config, cards);
+    drop_descriptors(world, cards);
+    if (status != COH_OK)
+        return status;
+    atomic_store(&world->slot->phase, COHI_PHASE_RUNNING);
+    atomic_store(&world->slot->op, COHI_OP_NONE);
+    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s", world->rank, world->size,
+             world->engine->name);
+    return COH_OK;
+}
+
+/* ---- processes ---- */
+
+/* The steps for one rank of a group. Each ends with an exchange of cards, and the last with a
+ * meeting, in which all learn whether one of them could not go on. */
+static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
+                           uint64_t deadline_ns, cohi_card *cards)
+{
+    cohi_need need = {.size = world->size, .in_process = 0};
+    const cohi_engine *engine;
+    const char *name = options->engine ? options->engine : config->engine;
+    cohi_card card = {.fds = {-1, -1}};
+    coh_status status = cohi_engine_select(name, &need, &engine);
+    if (status == COH_OK)
+        status = cohi_init_open(world, engine, options, config, deadline_ns, &card);
+    status = cohi_group_exchange(world->group, &card, status, cards);
+    if (status != COH_OK)
+        return status;
+    status = cohi_init_connect(world, config, cards, &card);
+    status = cohi_group_exchange(world->group, &card, status, cards);
+    if (status != COH_OK)
+        return status;
+    status = cohi_init_attach(world, config, cards);
+    if (status == COH_OK)
+        status = cohi_watch_add(world);
+    return cohi_group_meet(world->group, status);
+}
+
+/* The message without the name of the call in front. */
+static const char *without_call(const char *message)
+{
+    static const char call[] = "coh_init: ";
+    return strncmp(message, call, sizeof call - 1) == 0 ? message + sizeof call - 1 : message;
+}
+
+static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_board *board,
+                             const coh_options *options, const cohi_config *config,
+                             coh_world **world)
+{
+    cohi_patience patience = {.timeout_ns = config->init_timeout, .warn_ns = config->warn};
+    coh_world *made;
+    coh_status status = cohi_process_set_up();
+    if (status == COH_OK)
+        status = cohi_world_new(rank, size, &made);
+    if (status != COH_OK)
+        return status;
+    cohi_card *cards = calloc((size_t)size, sizeof *cards);
+    status =
+        cards ? COH_OK : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    if (status == COH_OK && rank == 0 && !board->head)
+        status = cohi_init_board(size, size > 1, config, board);
+    if (status == COH_OK)
+        status = cohi_group_join(id, rank, size, board, &patience, &made->group);
+    if (status == COH_OK) {
+        made->board = cohi_group_board(made->group);
+        made->slot = cohi_board_slot(made->board, rank);
+        status = bring_up(made, options, config, cohi_now_ns() + config->init_timeout, cards);
+    }
+    free(cards);
+    if (status != COH_OK) {
+        if (made->slot) {
+            cohi_slot_publish_error(made->slot, status, "coh_init", without_call(coh_last_error()));
+            atomic_store(&made->slot->phase, COHI_PHASE_LEFT);
+        }
+        cohi_world_dissolve(made);
+        return status;
+    }
+    cohi_world_publish(made);
+    *world = made;
+    return COH_OK;
+}
+
+/* ---- the public ways in ---- */
+
+/* What nothing here can do without, and a sandbox may refuse. */
+static coh_status check_sandbox(const char *call)
+{
+    int error = cohi_os_futex_refused();
+    if (error)
+        return cohi_fail_os(error, "%s: futex(2) is refused here, without which no thread can lock",
+                            call);
+    struct pollfd nothing = {.fd = -1};
+    if (cohi_os_poll(&nothing, 1, 0) < 0 && cohi_os_refused(errno))
+        return cohi_fail_os(errno, "%s: both poll(2) and ppoll(2) are refused here", call);
+    return COH_OK;
+}
+
+static coh_status read_options(const char *call, const coh_options *given, const void *world,
+                               coh_options *options, cohi_config *config)
+{
+    *options = (coh_options)COH_OPTIONS_INIT;
+    if (!world)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: the place for the world is NULL", call);
+    /* A program that was built before the last field came has a shorter one. */
+    if (given && given->size != sizeof *given && given->size != offsetof(coh_options, check_bounds))
+        return cohi_fail(COH_INVALID_ARGUMENT,
+                         "%s: options->size is %zu where this library knows %zu; start from "
+                         "COH_OPTIONS_INIT",
+                         call, given->size, sizeof *given);
+    if (given)
+        memcpy(options, given, given->size);
+    if (options->heap > UINT64_C(1) << 47)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: options->heap is %llu; at most %llu", call,
+                         (unsigned long long)options->heap, 1ull << 47);
+    coh_status status = check_sandbox(call);
+    if (status == COH_OK)
+        status = cohi_config_load(config);
+    if (status == COH_OK && options->check_bounds && config->check == 0)
+        config->check = COHI_CHECK_BOUNDS; /* a race check that was asked for goes before */
+    if (status == COH_OK && config->init_timeout == 0)
+        config->init_timeout = COHI_NS_PER_S * 3600 * 24 * 365; /* "off": a year is for ever */
+    if (status == COH_OK)
+        cohi_log_default((coh_log_level)config->log);
+    if (status == COH_OK)
+        status = cohi_kernels_choose(config->kernels);
+    return status;
+}
+
+/* Called on rank 0 alone, so that a job says it once. */
+static void warn_of_unknown_variables(void)
+{
+    char sentence[COHI_SENTENCE_BYTES];
+    for (size_t at = 0; cohi_unknown_next(&at, sentence, sizeof sentence);)
+        cohi_log(COH_LOG_WARN, "init: %s", sentence);
+}
+
+static coh_status init_alone(const coh_options *options, const cohi_config *config,
+                             coh_world **world)
+{
+    return cohi_crew_make(1, false, false, options, config, world);
+}
+
+static coh_status init_unlaunched(const coh_options *options, const cohi_config *config,
+                                  coh_world **world)
+{
+    coh_status status = cohi_launch_refuse_others();
+    return status == COH_OK ? init_alone(options, config, world) : status;
+}
+
+static coh_status init_launched(const coh_options *options, const cohi_config *config,
+                                coh_world **world)
+{
+    cohi_launch launch = {.board = {.fd = -1}};
+    coh_status status = cohi_launch_accept(config, &launch);
+    if (status != COH_OK)
+        return status;
+    if (launch.board.head)
+        announce_joining(cohi_board_slot(&launch.board, launch.rank));
+    status =
+        join_group(&launch.id, launch.rank, launch.size, &launch.board, options, config, world);
+    cohi_board_close(&launch.board);
+    return status;
+}
+
+/* What failed below may be used by several calls, and does not know which. */
+static coh_status name_call(const char *call, coh_status status)
+{
+    char what[COHI_SENTENCE_BYTES];
+    if (status == COH_OK || strstr(coh_last_error(), "coh_init"))
+        return status;
+    snprintf(what, sizeof what, "%s", coh_last_error());
+    return cohi_fail(status, "%s: %s", call, what);
+}
+
+/* The job cannot be joined at all; a rank that others reached and that failed is another matter. */
+static bool can_fall_back(coh_status status)
+{
+    return status == COH_NOT_AVAILABLE || status == COH_TIMED_OUT || status == COH_TRANSPORT;
+}
+
+static coh_status fall_back(const coh_options *options, const cohi_config *config,
+                            coh_world **world)
+{
+    coh_options alone = *options;
+    alone.engine = "any";
+    cohi_log(COH_LOG_WARN, "init: going on as a world of one: %s", coh_last_error());
+    return init_alone(&alone, config, world);
+}
+
+static coh_status init(const coh_options *given, coh_world **world)
+{
+    coh_options options;
+    cohi_config config;
+    coh_status status = read_options("coh_init", given, world, &options, &config);
+    if (status != COH_OK)
+        return status;
+    if (!*config.rank || strcmp(config.rank, "0") == 0)
+        warn_of_unknown_variables();
+    status = cohi_launch_present(&config) ? init_launched(&options, &config, world)
+                                          : init_unlaunched(&options, &config, world);
+    if (options.fall_back && can_fall_back(status))
+        status = fall_back(&options, &config, world);
+    return name_call("coh_init", status);
+}
+
+coh_status coh_init(const coh_options *options, coh_world **world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init(options, world);
+    cohi_cancel_release(held);
+    return status;
+}
+
+static coh_status check_size(const char *call, int size)
+{
+    if (size >= 1 && size <= COHI_RANKS_MAX)
+        return COH_OK;
+    return cohi_fail(COH_INVALID_ARGUMENT, "%s: %d ranks; there can be 1 to %d", call, size,
+                     COHI_RANKS_MAX);
+}
+
+static coh_status init_threads(int ranks, const coh_options *given, coh_world **worlds)
+{
+    static const char call[] = "coh_init_threads";
+    coh_options options;
+    cohi_config config;
+    coh_status status = read_options(call, given, worlds, &options, &config);
+    if (status == COH_OK)
+        status = check_size(call, ranks);
+    if (status != COH_OK)
+        return status;
+    warn_of_unknown_variables();
+    bool driven = options.driven != 0;
+    status = cohi_crew_make(ranks, driven, !driven, &options, &config, worlds);
+    return name_call(call, status);
+}
+
+coh_status coh_init_threads(int ranks, const coh_options *options, coh_world **worlds)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init_threads(ranks, options, worlds);
+    cohi_cancel_release(held);
+    return status;
+}
+
+static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
+                                 const coh_options *given, coh_world **world)
+{
+    static const char call[] = "coh_init_unique_id";
+    coh_options options;
+    cohi_config config;
+    coh_status status = read_options(call, given, world, &options, &config);
+    if (status == COH_OK && !id)
+        status = cohi_fail(COH_INVALID_ARGUMENT, "%s: id is NULL", call);
+    if (status == COH_OK)
+        status = check_size(call, size);
+    if (status == COH_OK && (rank < 0 || rank >= size))
+        status = cohi_fail(COH_UNKNOWN_RANK, "%s: rank %d of %d; ranks are 0 to %d", call, rank,
+                           size, size - 1);
+    if (status != COH_OK)
+        return status;
+    if (rank == 0)
+        warn_of_unknown_variables();
+    cohi_board board = {.fd = -1};
+    status = join_group(id, rank, size, &board, &options, &config, world);
+    cohi_board_close(&board);
+    if (options.fall_back && can_fall_back(status))
+        status = fall_back(&options, &config, world);
+    return name_call(call, status);
+}
+
+coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size,
+                              const coh_options *options, coh_world **world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = init_unique_id(id, rank, size, options, world);
+    cohi_cancel_release(held);
+    return status;
+}
+
+/* ---- and out ---- */
+
+/* Completes and meets, as far as the others can still be met: first so that all have sent what they
+ * send and made their last call on every team, then so that nobody leaves while another copies, or
+ * compares those calls. */
+static coh_status part(coh_world *world, const char *call)
+{
+    coh_status concluded = COH_OK;
+    cohi_mailbox_settle(world, call);
+    if (world->driven)
+        return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_team_enter(world->team, call, COHI_OP_FINALIZE);
+    if (status != COH_OK)
+        return status;
+    status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    if (status == COH_OK)
+        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+    if (status == COH_OK)
+        status = cohi_mailbox_finish(world, call);
+    if (status == COH_OK)
+        concluded = cohi_team_conclude_all(world, call);
+    if (status == COH_OK)
+        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+    return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
+}
+
+/* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint
+ * closes. */
+static void tell_before_leaving(coh_world *world, const char *call)
+{
+    cohi_error kept;
+    cohi_error_keep(&kept);
+    cohi_op done = {.status = COH_OK};
+    cohi_verdict_spread(world);
+    if (world->engine->rma
+        && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
+        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    cohi_mailbox_leave(world); /* when all know why */
+    (void)cohi_fail_again(&kept);
+}
+
+static coh_status finalize(coh_world *world)
+{
+    static const char call[] = "coh_finalize";
+    if (!world)
+        return COH_OK;
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_FINALIZED)
+        return COH_OK;
+    if (status != COH_OK)
+        return status;
+    (void)cohi_team_drain_all(world, call, COHI_OP_FINALIZE); /* their requests tell how they end */
+    status = part(world, call);
+    if (status == COH_BUSY)
+        return status;
+    if (status != COH_OK && world->remote)
+        tell_before_leaving(world, call);
+    if (status == COH_OK)
+        cohi_register_keep_alone(world);
+    else
+        cohi_register_abandon(world);
+    if (status == COH_OK)
+        status = cohi_race_verdict(world, call);
+    atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
+    cohi_world_dissolve(world);
+    return status;
+}
+
+coh_status coh_finalize(coh_world *world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = finalize(world);
+    cohi_cancel_release(held);
+    return status;
+}
