@@ -1,6 +1,6 @@
 #include "completion.h"
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <cohort.h>
 #include <string.h>

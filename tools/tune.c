@@ -7,7 +7,7 @@
  */
 #include "tune.h"
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "command.h"
 #include "flags.h"
 #include "table.h"

@@ -5,7 +5,7 @@
  */
 #include "tune.h"
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #include "base/clock.h"
 #include "base/config.h"

@@ -2,7 +2,7 @@
 #ifndef COHI_COLL_CHECK_H
 #define COHI_COLL_CHECK_H
 
-#include "coll/gear.h"
+#include "coll/call/gear.h"
 
 /* Checks all arguments, and sets element, firsts, source_bytes, target_bytes and bytes. The error
  * names the argument and its value. The team has its gear. */

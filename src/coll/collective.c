@@ -1,5 +1,5 @@
 /* collective.c - the public calls: each describes itself, and is run or started. */
-#include "coll/assemble.h"
+#include "coll/call/assemble.h"
 #include "coll/check.h"
 #include "coll/run.h"
 #include "core/team/team.h"

@@ -1,8 +1,8 @@
 #include "coll/run.h"
 
-#include "coll/assemble.h"
+#include "coll/call/assemble.h"
+#include "coll/call/blocks.h"
 #include "coll/check.h"
-#include "coll/pieces.h"
 #include "coll/select.h"
 #include "core/team/team.h"
 #include "memory/scale.h"

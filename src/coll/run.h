@@ -2,7 +2,7 @@
 #ifndef COHI_COLL_RUN_H
 #define COHI_COLL_RUN_H
 
-#include "coll/call.h"
+#include "coll/call/call.h"
 
 /* Checks, chooses, brings the members together and runs, after what was started on the team. */
 coh_status cohi_run(cohi_call *call);

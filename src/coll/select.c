@@ -98,12 +98,18 @@ static coh_status check_forced(const cohi_call *call, const cohi_tuning *tuning)
                            row->name, call->bytes, call->team->size, world->engine->name);
 }
 
+static void choose(cohi_call *call, const cohi_algorithm *row)
+{
+    call->algorithm = row;
+    call->algorithm_number = cohi_algorithm_number(row);
+}
+
 coh_status cohi_select_anew(cohi_call *call)
 {
     const cohi_tuning *tuning = cohi_tuning_of(call->team->world);
     unsigned forced = tuning->forced[call->kind];
     call->forced = forced != 0;
-    call->algorithm = call->forced ? cohi_algorithm_at(forced - 1) : cheapest(call, tuning);
+    choose(call, call->forced ? cohi_algorithm_at(forced - 1) : cheapest(call, tuning));
     return call->forced ? check_forced(call, tuning) : COH_OK;
 }
 
@@ -116,6 +122,6 @@ coh_status cohi_select(cohi_call *call)
         &cohi_team_gear(call->team)->choices[call->kind][form_of(call)][class_of(call->bytes)];
     if (COHI_UNLIKELY(!*choice))
         *choice = cheapest(call, tuning);
-    call->algorithm = *choice;
+    choose(call, *choice);
     return COH_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef COHI_COLL_SELECT_H
 #define COHI_COLL_SELECT_H
 
-#include "coll/gear.h"
+#include "coll/call/gear.h"
 #include "coll/tuning.h"
 
 /* The constants that hold for this team's members: where they share cores, meetings take longer. */

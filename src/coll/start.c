@@ -4,7 +4,7 @@
  * call for a rank whose own thread waits in another's, where the two teams share members and were
  * called in different orders.
  */
-#include "coll/assemble.h"
+#include "coll/call/assemble.h"
 #include "coll/run.h"
 
 #include "base/cancel.h"

@@ -3,7 +3,7 @@
 #define COHI_COLL_TUNING_H
 
 #include "base/config.h"
-#include "coll/algorithm.h"
+#include "coll/call/algorithm.h"
 #include "core/world/world.h"
 
 typedef struct cohi_tuning {

@@ -3,7 +3,7 @@
 
 #include "collectives/oracle.h"
 
-#include "coll/algorithm.h"
+#include "coll/call/algorithm.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "collectives/calls.h"
 
-#include "coll/algorithm.h"
+#include "coll/call/algorithm.h"
 
 #include <ctype.h>
 #include <stdio.h>

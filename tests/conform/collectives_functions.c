@@ -3,7 +3,7 @@
 
 #include "worlds.h"
 
-#include "coll/algorithm.h"
+#include "coll/call/algorithm.h"
 
 #include <stdalign.h>
 #include <stdio.h>

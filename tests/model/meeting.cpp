@@ -1,6 +1,6 @@
 /*
  * meeting.cpp - how the members of a team come together: in meetings (core/team/team.c), by rounds of flags or by
- * looking at all posts, and in collectives on data, by posts (coll/assemble.c, coll/one_shot.c).
+ * looking at all posts, and in collectives on data, by posts (coll/call/assemble.c, coll/mapped/one_shot.c).
  *
  * meeting: members meet some times, in rounds and by posts. Nobody leaves a meeting before all have
  * entered it; what a member stored before, all see after; no member is taken to be in another
@@ -12,7 +12,7 @@
  * race); a refusal reaches those who need the refused; no member is taken to be in another call.
  *
  * parts: what is too long for a post goes by parts, through two buffers of each member in turns
- * (coll/staged.c). Each part is read by those who need it before its buffer is written again.
+ * (coll/mapped/staged.c). Each part is read by those who need it before its buffer is written again.
  *
  * Epochs wrap in all of them.
  */
@@ -224,7 +224,7 @@ static bool cohi_world_plain(const coh_world *)
 // pick team.c looks_around posted next_member first_without wait_for_posts cohi_team_line_up
 // but s/index != team->index \&\& posted/(model::is("does not look at the last post") ? next_member(team, index) : index) != team->index \&\& posted/
 
-/* ---- coll/assemble.c and coll/one_shot.c ---- */
+/* ---- coll/call/assemble.c and coll/mapped/one_shot.c ---- */
 
 static cohi_opcode cohi_kind_op(const cohi_call *call)
 {

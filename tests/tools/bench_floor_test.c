@@ -1,7 +1,7 @@
 /* The floors of `cohort bench --check`: figures in, failures out. */
 #include "../unit/unit.h"
 
-#include "bench_floor.h"
+#include "bench/floor.h"
 
 #include <math.h>
 

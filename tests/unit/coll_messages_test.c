@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "coll/messages.h"
+#include "coll/message/messages.h"
 #include "core/message/mailbox.h"
 #include "memory/convert.h"
 #include "memory/reduce.h"

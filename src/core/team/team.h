@@ -39,7 +39,7 @@ struct coh_team {
     cohi_meet **meets;                /* [size], NULL where the member is not mapped */
     cohi_slot **slots;                /* [size], likewise */
     bool mapped;                      /* all members are */
-    _Atomic(struct cohi_gear *) gear; /* what collectives on data keep here; see coll/gear.h */
+    _Atomic(struct cohi_gear *) gear; /* what collectives on data keep here; see coll/call/gear.h */
     coh_team *next;                   /* of the world's teams, tombstones too */
 };
 

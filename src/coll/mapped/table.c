@@ -1,0 +1,60 @@
+/* table.c - the algorithms between mapped members, a row each. */
+#include "coll/call/algorithm.h"
+#include "coll/mapped/direct.h"
+#include "coll/mapped/one_shot.h"
+#include "coll/mapped/staged.h"
+#include "coll/mapped/two_shot.h"
+
+enum { IN_ORDER = COHI_RANK_ORDER | COHI_MAPPED, POSTED = IN_ORDER | COHI_SHORT_IN_POST };
+
+const cohi_algorithm cohi_mapped_algorithms[] = {
+    {"one-shot", COHI_ALL_REDUCE, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_cost,
+     cohi_one_shot_all_reduce},
+    {"two-shot", COHI_ALL_REDUCE, IN_ORDER, cohi_mapped_applies, NULL, cohi_two_shot_cost,
+     cohi_two_shot_all_reduce},
+    {"staged", COHI_ALL_REDUCE, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_all_reduce_cost,
+     cohi_staged},
+    {"one-shot", COHI_REDUCE, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_to_root_cost,
+     cohi_one_shot_reduce},
+    {"two-shot", COHI_REDUCE, IN_ORDER, cohi_mapped_applies, NULL, cohi_two_shot_reduce_cost,
+     cohi_two_shot_reduce},
+    {"staged", COHI_REDUCE, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_all_reduce_cost,
+     cohi_staged},
+    {"one-shot", COHI_REDUCE_SCATTER, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_share_cost,
+     cohi_one_shot_reduce_scatter},
+    {"direct", COHI_REDUCE_SCATTER, IN_ORDER, cohi_mapped_applies, NULL,
+     cohi_direct_reduce_scatter_cost, cohi_direct_reduce_scatter},
+    {"staged", COHI_REDUCE_SCATTER, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost,
+     cohi_staged},
+    {"one-shot", COHI_ALL_GATHER, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_cost,
+     cohi_one_shot_all_gather},
+    {"direct", COHI_ALL_GATHER, IN_ORDER, cohi_mapped_applies, NULL, cohi_direct_all_gather_cost,
+     cohi_direct_all_gather},
+    {"staged", COHI_ALL_GATHER, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
+    {"one-shot", COHI_GATHER, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_to_root_cost,
+     cohi_one_shot_gather},
+    {"direct", COHI_GATHER, IN_ORDER, cohi_mapped_applies, NULL, cohi_direct_cost,
+     cohi_direct_gather},
+    {"staged", COHI_GATHER, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
+    {"one-shot", COHI_SCATTER, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_root_cost,
+     cohi_one_shot_scatter},
+    {"direct", COHI_SCATTER, IN_ORDER, cohi_mapped_applies, NULL, cohi_direct_cost,
+     cohi_direct_scatter},
+    {"staged", COHI_SCATTER, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
+    {"one-shot", COHI_BROADCAST, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_root_cost,
+     cohi_one_shot_broadcast},
+    {"direct", COHI_BROADCAST, IN_ORDER, cohi_mapped_applies, NULL, cohi_direct_cost,
+     cohi_direct_broadcast},
+    {"staged", COHI_BROADCAST, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
+    {"one-shot", COHI_ALL_TO_ALL, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_share_cost,
+     cohi_one_shot_all_to_all},
+    {"direct", COHI_ALL_TO_ALL, IN_ORDER, cohi_mapped_applies, NULL, cohi_direct_cost,
+     cohi_direct_all_to_all},
+    {"staged", COHI_ALL_TO_ALL, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
+    {"one-shot", COHI_SCAN, POSTED, cohi_one_shot_applies, NULL, cohi_one_shot_cost,
+     cohi_one_shot_scan},
+    {"direct", COHI_SCAN, IN_ORDER, cohi_mapped_applies, NULL, cohi_two_shot_cost,
+     cohi_direct_scan},
+    {"staged", COHI_SCAN, IN_ORDER, cohi_mapped_applies, NULL, cohi_staged_cost, cohi_staged},
+    {0},
+};

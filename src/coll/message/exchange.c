@@ -1,0 +1,48 @@
+#include "coll/message/exchange.h"
+
+#include "coll/call/assemble.h"
+#include "core/message/message.h"
+
+static void start(cohi_call *call, coh_request *request, cohi_opcode op, int index, void *data,
+                  size_t bytes)
+{
+    cohi_message_prepare(request, call->team, op, index, call->tag, data, bytes);
+    request->doing = cohi_kind_op(call);
+    request->collective = true;
+    if (bytes == 0)
+        atomic_store_explicit(&request->done, 1, memory_order_relaxed);
+    else
+        cohi_message_start(request);
+}
+
+void cohi_exchange_send(cohi_call *call, coh_request *request, int to, const void *data,
+                        size_t bytes)
+{
+    start(call, request, COHI_OP_SEND, to, (void *)data, bytes);
+}
+
+void cohi_exchange_receive(cohi_call *call, coh_request *request, int from, void *data,
+                           size_t bytes)
+{
+    start(call, request, COHI_OP_RECEIVE, from, data, bytes);
+}
+
+coh_status cohi_exchange_finish(cohi_call *call, coh_request *requests, int count)
+{
+    coh_status status = COH_OK;
+    for (int i = 0; i < count; i++) {
+        coh_status ended = cohi_request_finish(&requests[i], call->name);
+        status = status == COH_OK ? ended : status;
+    }
+    cohi_call_beat(call);
+    return status;
+}
+
+coh_status cohi_exchange_both(cohi_call *call, int to, const void *out, size_t out_bytes, int from,
+                              void *in, size_t in_bytes)
+{
+    coh_request requests[2];
+    cohi_exchange_receive(call, &requests[0], from, in, in_bytes);
+    cohi_exchange_send(call, &requests[1], to, out, out_bytes);
+    return cohi_exchange_finish(call, requests, 2);
+}

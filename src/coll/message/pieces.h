@@ -1,0 +1,66 @@
+/*
+ * pieces.h - long messages between members, cut into pieces so that peers keep seeing progress.
+ *
+ * Both sides cut alike: a message goes as pieces of COHI_PIECE_BYTES and a rest, or, where it is
+ * combined with what the receiver has, as chunks of COHI_CHUNK_BYTES that stay in the cache.
+ */
+#ifndef COHI_COLL_MESSAGE_PIECES_H
+#define COHI_COLL_MESSAGE_PIECES_H
+
+#include "coll/call/blocks.h"
+#include "coll/message/exchange.h"
+
+#include <string.h>
+
+enum {
+    COHI_PIECE_BYTES = 1 << 20, /* a wait for one is far shorter than any COHORT_STALL */
+    COHI_CHUNK_BYTES = 128 << 10
+};
+
+/* What member `index` reduces, or brings, alone: its block in reduce_scatter and all_gather, its
+ * share of the elements in the others. */
+cohi_span cohi_shard(const cohi_call *call, int index);
+size_t cohi_shard_longest(const cohi_call *call);
+
+/* The largest power of two in a positive number. */
+static inline int cohi_power_below(int number)
+{
+    int power = 1;
+    while (power <= number / 2)
+        power *= 2;
+    return power;
+}
+
+static inline char *cohi_part_take(char **workspace, size_t bytes)
+{
+    char *part = *workspace;
+    *workspace += cohi_part_bytes(bytes);
+    return part;
+}
+
+/* cohi_exchange_both for messages of any length; zero bytes: nothing on that side. */
+coh_status cohi_pieces_both(cohi_call *call, int to, const char *out, size_t out_bytes, int from,
+                            char *in, size_t in_bytes);
+coh_status cohi_pieces_send(cohi_call *call, int to, const char *out, size_t bytes);
+coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes);
+
+/*
+ * Sends elements of the partial type (accumulate.h) to one member, and combines those that come from
+ * another into `into`; the next chunk is on its way while one is combined. `out` may be `into`:
+ * what is sent is what was there before. A member with nothing to send or receive has a count of 0.
+ */
+typedef struct cohi_flow {
+    int to;
+    const char *out;
+    size_t out_count;
+    int from;
+    char *into;
+    size_t in_count;
+    bool in_first; /* what comes is the left operand */
+} cohi_flow;
+
+/* `buffers` has cohi_flow_bytes of the longest in_count. */
+size_t cohi_flow_bytes(const cohi_call *call, size_t in_count);
+coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers);
+
+#endif
