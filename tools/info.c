@@ -17,11 +17,12 @@
 
 /* ---- collecting ---- */
 
-static json_t *engine_json(const cohi_engine *engine)
+static json_t *engine_json(int index)
 {
-    int available = coh_engine_available(engine->name) == COH_OK;
-    json_t *row = json_pack("{s:s, s:b, s:s}", "name", engine->name, "available", available,
-                            "summary", engine->summary);
+    const char *name = coh_engine_name(index);
+    int available = coh_engine_available(name) == COH_OK;
+    json_t *row = json_pack("{s:s, s:b, s:s}", "name", name, "available", available, "summary",
+                            cohi_engine_summary(index));
     json_object_set_new(row, "reason", available ? json_null() : cohi_json_text(coh_last_error()));
     return row;
 }
@@ -29,8 +30,8 @@ static json_t *engine_json(const cohi_engine *engine)
 static json_t *engines_json(void)
 {
     json_t *list = json_array();
-    for (int i = 0; cohi_engine_at(i); i++)
-        json_array_append_new(list, engine_json(cohi_engine_at(i)));
+    for (int i = 0; coh_engine_name(i); i++)
+        json_array_append_new(list, engine_json(i));
     return list;
 }
 

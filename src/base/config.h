@@ -64,12 +64,19 @@ typedef enum cohi_check_level {
       "a rank stopped, or stuck inside Cohort, for this long while others wait is STALLED")        \
     X(timeout, COHI_KNOB_SECONDS, "COHORT_TIMEOUT", "off",                                         \
       "fail any call that waits this long, even for a rank that is only busy")                     \
+    X(link_timeout, COHI_KNOB_SECONDS, "COHORT_LINK_TIMEOUT", "10",                                \
+      "how long a rank on another host may be silent before it counts as lost")                    \
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
       "how often to look again before yielding the core; auto: by what else wants it")             \
     X(kernels, COHI_KNOB_TEXT, "COHORT_KERNELS", "auto",                                           \
       "instructions to reduce and convert with: auto, avx512bf16, avx512, avx2, neon or portable") \
+    X(host, COHI_KNOB_TEXT, "COHORT_HOST", "",                                                     \
+      "the host that this process plays: processes of one machine with different ones do not map " \
+      "each other's memory")                                                                       \
+    X(modules, COHI_KNOB_TEXT, "COHORT_MODULES", "",                                               \
+      "the folder to look for engines in first, such as cohort-tcp.so")                            \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \
       "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (docs/sim.md)")        \
     X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                                   \

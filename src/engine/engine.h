@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 1
+#define COHI_CONTRACT 2
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -55,16 +55,26 @@ enum {
 enum { COHI_INLINE_BYTES = 64 };
 
 /*
- * One operation under way. Core zeroes it; the engine sets `status` and, where it failed, `rank`,
- * then stores `done` with release order, and makes the `arrived` upcall. After `done` the engine
- * touches neither the op nor the operation's buffers.
+ * One operation under way. It begins as COHI_NEW_OP. The engine sets `status` and, where it failed,
+ * `rank`, then stores `done` with release order, and makes the `arrived` upcall. After `done` the
+ * engine touches neither the op nor the operation's buffers.
+ *
+ * Until then `waits_for` is a rank whose part is missing, so that a wait that takes long can tell
+ * whom it is for: the engine sets it before the slot returns, and again when another rank is the
+ * next. -1: no rank, or the engine cannot tell.
  */
 typedef struct cohi_op {
     atomic_int done;
+    atomic_int waits_for;
     coh_status status;
-    int rank;       /* that failed */
+    int rank;       /* that failed, or -1 */
     void *internal; /* the engine's */
 } cohi_op;
+
+#define COHI_NEW_OP                                   \
+    {                                                 \
+        .waits_for = -1, .status = COH_OK, .rank = -1 \
+    }
 
 /* Why a rank is lost. */
 typedef enum cohi_loss {
@@ -76,7 +86,8 @@ typedef enum cohi_loss {
     COHI_LOSS_LEFT = 6,       /* finalized while others still needed it */
     COHI_LOSS_LINK = 7,       /* the connection to it broke */
     COHI_LOSS_KILLED = 8,     /* killed by the simulator; detail: the step */
-    COHI_LOSS_REPLACED = 9    /* its process runs another program */
+    COHI_LOSS_REPLACED = 9,   /* its process runs another program */
+    COHI_LOSS_SILENT = 10     /* its host does not answer; detail: for how many seconds */
 } cohi_loss;
 
 /* What an engine tells core. `world` is args->world. */
@@ -84,6 +95,18 @@ typedef struct cohi_upcalls {
     /* Rank `rank` is lost to this rank. The engine completes all its operations that need it, with
      * COH_PEER_LOST, before or after. May name this rank itself. Repeats are ignored. */
     void (*lost)(void *world, int rank, cohi_loss loss, int detail);
+
+    /* Rank `rank` has said that it leaves, and all that it sent before has arrived: the end of the
+     * connection to it is no loss. */
+    void (*left)(void *world, int rank);
+
+    /* Nothing was heard of `rank` for `silent_ns`, though something should have been: an answer, or
+     * a keepalive. Repeated while it lasts. What follows from it is core's to decide; it calls `lose`
+     * when the rank counts as lost. */
+    void (*silent)(void *world, int rank, uint64_t silent_ns);
+
+    /* From a thread of the engine: lets core move messages while the rank computes. */
+    void (*attend)(void *world);
 
     /* Something that a thread of this rank may be waiting for has happened: an op is done, or a
      * peer wrote into one of this rank's segments. Cheap; wakes sleepers only. */
@@ -108,6 +131,7 @@ typedef struct cohi_crew_space {
 typedef struct cohi_need {
     int size;
     int in_process; /* not 0: the ranks are threads of this process */
+    int hosts;      /* that the ranks are on; 0: not known, as when asked without a job */
 } cohi_need;
 
 typedef struct cohi_engine_args {
@@ -120,15 +144,21 @@ typedef struct cohi_engine_args {
     void *world; /* the upcalls' first argument */
 } cohi_engine_args;
 
-/* Facts of the library behind; fixed once the endpoint is open. */
+/*
+ * Facts of the library behind. Core reads all of them: it refuses a world too many, and one after
+ * the last of an engine that does not reopen; it says at start where the loss of a rank on another
+ * host would not be noticed; it backs a heap whole where it must.
+ */
 typedef struct cohi_engine_facts {
     size_t size;
-    int worlds_at_once;       /* 0: any number */
-    int reopens;              /* whether it can be opened again after the last close */
+    int worlds_at_once;       /* of one process; 0: any number */
+    int closes_for_good;      /* it cannot be opened again in a process once it was closed */
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
+    int commits_whole;        /* a segment is backed whole when it is added */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
+    int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */
@@ -149,24 +179,45 @@ typedef struct cohi_engine_lifecycle {
      * all of them get it. NULL: nothing. */
     coh_status (*address)(cohi_endpoint *endpoint, unsigned char *address);
 
-    /* Given the addresses of all ranks, in order, before a segment is added. May wait for the
-     * peers (a library that has a collective start of its own makes it here), except with a
-     * crew. NULL: nothing to do. */
+    /* Given the addresses of all ranks, in order, and the hosts they are on, numbered from 0, before
+     * a segment is added. Ranks of one host can map each other's memory. May wait for the peers (a
+     * library that has a collective start of its own makes it here), except with a crew. NULL:
+     * nothing to do. */
     coh_status (*connect)(cohi_endpoint *endpoint,
-                          const unsigned char (*addresses)[COHI_ADDRESS_BYTES]);
+                          const unsigned char (*addresses)[COHI_ADDRESS_BYTES], const int *host_of);
+
+    /* The rank leaves. The op is done when all that it issued, on every context and channel, has
+     * reached its targets, and they know that the end of the connection is no loss. Nothing is issued
+     * after it. A target that is lost is not waited for. NULL: nothing is ever under way. */
+    coh_status (*leave)(cohi_endpoint *endpoint, cohi_op *op);
 
     /* Ends the endpoint; all operations are done or cancelled, and no slot is called any more.
-     * After it returns no upcall is made. Not collective: peers may be gone. */
+     * After it returns no upcall is made. What was not complete, because `leave` was not called or
+     * did not come to its end, may be lost. Not collective: peers may be gone. */
     void (*close)(cohi_endpoint *endpoint);
 
+    /* The facts; of the engine as such where the endpoint is NULL, before it is opened. */
     void (*query)(cohi_endpoint *endpoint, cohi_engine_facts *facts);
 
+    /* Core knows that `rank` is lost: the engine completes what it has under way for that rank with
+     * COH_PEER_LOST and sends it nothing more. Repeats are harmless. NULL: nothing can be under way
+     * that `rank` holds up. */
+    void (*lose)(cohi_endpoint *endpoint, int rank);
+
+    /* Gives up on an op that is not done: on return it is done, with COH_TRANSPORT, and the engine
+     * touches neither it nor its buffers again, if need be by closing the link to the peer. There
+     * where a slot takes an op. */
+    void (*cancel)(cohi_endpoint *endpoint, cohi_op *op);
+
     /* Does what can be done at once: polls completions, moves bytes. NULL for an engine whose
-     * progress needs no calls. Never sleeps. */
+     * progress needs no calls. Never sleeps. A waiting rank calls it between looks, also where it
+     * waits for a peer that it maps: others may need its part. */
     void (*progress)(cohi_endpoint *endpoint);
 
     /* Sleeps until something may have arrived, at most `timeout_ns`. NULL: core sleeps on the
-     * slot's bell, which `arrived` rings. May return early. */
+     * slot's bell, which `arrived` rings, after it has looked and yielded as for a mapped peer. That
+     * is the way for an engine whose peers are partly mapped, since these ring the bell and nothing
+     * else. With an `idle` core calls it at once, between looks. May return early. */
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
 } cohi_engine_lifecycle;
 
@@ -251,9 +302,10 @@ typedef struct cohi_engine_rma {
     /* The op is done when all that this context issued before is complete, at the targets too. */
     coh_status (*quiet)(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
 
-    /* Gives up on an op that is not done: on return it is done, with COH_TRANSPORT, and the engine
-     * touches neither it nor its buffers again, if need be by closing the link to the peer. */
-    void (*cancel)(cohi_endpoint *endpoint, cohi_op *op);
+    /* Around the use of a context other than the first two. NULL: there is nothing to prepare.
+     * Closed when all that was issued on it is complete. */
+    coh_status (*context_open)(cohi_endpoint *endpoint, unsigned context);
+    void (*context_close)(cohi_endpoint *endpoint, unsigned context);
 } cohi_engine_rma;
 
 /* ---- atomic: read-modify-writes on regions that are not mapped ---- */
@@ -284,77 +336,32 @@ typedef struct cohi_engine_channel {
                        cohi_op *op);
 } cohi_engine_channel;
 
-/* ---- collective: what the library behind does better than core ---- */
-
-typedef struct cohi_collective_call {
-    size_t size;
-    int kind; /* coll/'s enumeration */
-    coh_dtype dtype;
-    int operation;
-    int root;
-    const void *source;
-    void *target;
-    uint64_t count;
-    const int *ranks; /* the team's, in order */
-    int rank_count;
-} cohi_collective_call;
-
-typedef struct cohi_engine_collective {
-    size_t size;
-
-    /* Whether the engine would do this call, at which predicted cost, and whether its result has
-     * the same bits each time. The selector compares it with core's own algorithms.
-     * COH_UNSUPPORTED: no. */
-    coh_status (*offer)(cohi_endpoint *endpoint, const cohi_collective_call *call,
-                        uint64_t *cost_ns, int *deterministic);
-
-    /* Starts it; the same choice was made on all ranks. */
-    coh_status (*start)(cohi_endpoint *endpoint, const cohi_collective_call *call, cohi_op *op);
-} cohi_engine_collective;
-
-/* ---- stream: the same, enqueued on a device's stream; `stream` is the device library's own handle
- * ---- */
-
-typedef struct cohi_engine_stream {
-    size_t size;
-    coh_status (*put)(cohi_endpoint *endpoint, void *stream, int rank, int id, uint64_t offset,
-                      const void *source, size_t bytes);
-    coh_status (*get)(cohi_endpoint *endpoint, void *stream, int rank, int id, uint64_t offset,
-                      void *target, size_t bytes);
-    coh_status (*signal)(cohi_endpoint *endpoint, void *stream, int rank, int id, uint64_t offset,
-                         uint64_t value, int add);
-    coh_status (*wait)(cohi_endpoint *endpoint, void *stream, int id, uint64_t offset, int compare,
-                       uint64_t value);
-    coh_status (*barrier)(cohi_endpoint *endpoint, void *stream, const int *ranks, int rank_count);
-    coh_status (*collective)(cohi_endpoint *endpoint, void *stream,
-                             const cohi_collective_call *call);
-} cohi_engine_stream;
-
 /* ---- the descriptor ---- */
 
 typedef struct cohi_engine {
     size_t size;
     unsigned contract; /* COHI_CONTRACT */
     const char *name;  /* "shm"; with a back end inside, "mlx:ring" */
-    const char *summary;
     const cohi_engine_lifecycle *lifecycle;
     const cohi_engine_memory *memory;
     const cohi_engine_rma *rma;
     const cohi_engine_atomic *atomic;
     const cohi_engine_channel *channel;
-    const cohi_engine_collective *collective;
-    const cohi_engine_stream *stream;
 } cohi_engine;
 
 /* ---- the registry (registry.c) ---- */
-
-/* By index from 0 in order of preference; NULL past the last. */
-const cohi_engine *cohi_engine_at(int index);
 
 /* Finds the engine called `name`, or for NULL and "any" the first that probes well for `need`. An
  * unknown name is COH_INVALID_ARGUMENT and lists those that exist; one that cannot serve is
  * COH_NOT_AVAILABLE with its reason. */
 coh_status cohi_engine_select(const char *name, const cohi_need *need, const cohi_engine **engine);
+
+/* What the engine of that index, of which coh_engine_name knows the name, is for. */
+const char *cohi_engine_summary(int index);
+
+/* Around each endpoint: whether the facts of the engine allow one more in this process. */
+coh_status cohi_engine_admit(const cohi_engine *engine);
+void cohi_engine_dismiss(const cohi_engine *engine);
 
 extern const cohi_engine cohi_engine_threads;
 extern const cohi_engine cohi_engine_shm;

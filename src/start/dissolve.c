@@ -20,13 +20,20 @@ static void forget(coh_world *world)
     cohi_mailbox_forget(world);
 }
 
+void cohi_world_close_endpoint(coh_world *world)
+{
+    if (!world->endpoint)
+        return;
+    world->engine->lifecycle->close(world->endpoint);
+    cohi_engine_dismiss(world->engine);
+}
+
 static void leave_job(coh_world *world)
 {
     if (world->crew) {
         cohi_crew_leave(world);
     } else {
-        if (world->endpoint)
-            world->engine->lifecycle->close(world->endpoint);
+        cohi_world_close_endpoint(world);
         cohi_group_leave(world->group);
     }
 }

@@ -9,4 +9,7 @@
  * tombstone. Not collective. */
 void cohi_world_dissolve(coh_world *world);
 
+/* Closes its endpoint, if it has one. */
+void cohi_world_close_endpoint(coh_world *world);
+
 #endif

@@ -49,8 +49,25 @@ static void deliver(void *world, int from, const void *bytes, size_t count)
         cohi_frame_deliver(world, from, bytes, count);
 }
 
+static void left(void *world, int rank)
+{
+    coh_world *told = world;
+    atomic_store_explicit(&told->left[rank], true, memory_order_release);
+    cohi_slot_ring(told->slot);
+}
+
+static void attend(void *world)
+{
+    coh_world *attended = world;
+    if (attended->progress)
+        attended->progress(attended);
+}
+
 const cohi_upcalls cohi_core_upcalls = {
     .lost = cohi_verdict_lost,
+    .left = left,
+    .silent = cohi_verdict_silent,
+    .attend = attend,
     .arrived = arrived,
     .deliver = deliver,
 };
@@ -96,12 +113,23 @@ static coh_status add_segments(coh_world *world, const cohi_config *config, cohi
                             : status;
 }
 
-static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *card)
+/* Ranks whose numbers are equal can map each other's memory. Processes of one machine play several
+ * hosts where COHORT_HOST says so, and ranks of the simulator where its script does. */
+static uint64_t host_number(const char *pretended)
+{
+    uint64_t number = cohi_os_host_id();
+    for (; *pretended; pretended++)
+        number = (number ^ (unsigned char)*pretended) * UINT64_C(0x100000001b3);
+    return number;
+}
+
+static void write_card(const coh_world *world, const char *pretended, uint64_t heap_bytes,
+                       cohi_card *card)
 {
     *card = (cohi_card){.rank = world->rank,
                         .size = world->size,
                         .pid = getpid(),
-                        .host = cohi_os_host_id(),
+                        .host = host_number(pretended),
                         .heap_bytes = heap_bytes,
                         .fds = {-1, -1}};
     cohi_os_cores(card->cores);
@@ -123,6 +151,7 @@ static void introduce(coh_world *world, const cohi_engine *engine, const cohi_co
     world->warn_ns = config->warn;
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
+    world->link_timeout_ns = config->link_timeout;
     announce_joining(world->slot);
 }
 
@@ -137,7 +166,13 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
         .upcalls = &cohi_core_upcalls,
         .world = world,
     };
-    return world->engine->lifecycle->open(&args, &world->endpoint);
+    coh_status status = cohi_engine_admit(world->engine);
+    if (status != COH_OK)
+        return status;
+    status = world->engine->lifecycle->open(&args, &world->endpoint);
+    if (status != COH_OK)
+        cohi_engine_dismiss(world->engine);
+    return status;
 }
 
 /* The host's profile is not on the stack, which may be small: it holds a path. */
@@ -169,13 +204,13 @@ static void take_profile(coh_world *world)
 }
 
 /* What was prepared in this process belongs to one world at a time. */
-static void claim_prepared(coh_world *world, cohi_card *card)
+static void heed_facts(coh_world *world, cohi_card *card)
 {
-    cohi_engine_facts facts = {.size = sizeof facts};
-    world->engine->lifecycle->query(world->endpoint, &facts);
-    if (facts.takes_prepared)
+    world->engine->lifecycle->query(world->endpoint, &world->facts);
+    if (world->facts.takes_prepared)
         world->prepared = cohi_prepared_claim();
     card->prepared = world->prepared;
+    card->host += (uint64_t)world->facts.pretended_host;
 }
 
 coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
@@ -184,7 +219,7 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
     uint64_t heap = options->heap ? options->heap : config->heap;
     introduce(world, engine, config);
     take_profile(world);
-    write_card(world, cohi_heap_reservation(heap, world->size), card);
+    write_card(world, config->host, cohi_heap_reservation(heap, world->size), card);
     coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
     if (status == COH_OK)
         status = cohi_fault_strike(world->fault, COHI_OP_INIT);
@@ -198,7 +233,7 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
     if (status == COH_OK)
-        claim_prepared(world, card);
+        heed_facts(world, card);
     if (status == COH_OK && engine->lifecycle->address)
         status = engine->lifecycle->address(world->endpoint, card->address);
     return status;
@@ -258,7 +293,7 @@ static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
     for (int rank = 0; rank < world->size; rank++)
         memcpy(addresses[rank], cards[rank].address, sizeof addresses[rank]);
     coh_status status = world->engine->lifecycle->connect(
-        world->endpoint, (const unsigned char(*)[COHI_ADDRESS_BYTES])addresses);
+        world->endpoint, (const unsigned char(*)[COHI_ADDRESS_BYTES])addresses, world->host_of);
     free(addresses);
     return status;
 }
@@ -283,12 +318,26 @@ static coh_status open_pidfd(coh_world *world, cohi_card *card)
     return COH_OK;
 }
 
+/* Hosts have numbers in the order of their first ranks. */
+static void number_hosts(coh_world *world, const cohi_card *cards)
+{
+    world->hosts = 0;
+    for (int rank = 0; rank < world->size; rank++) {
+        int first = 0;
+        while (cards[first].host != cards[rank].host)
+            first++;
+        world->host_of[rank] = first == rank ? world->hosts++ : world->host_of[first];
+    }
+}
+
 coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const cohi_card *cards,
                              cohi_card *card)
 {
     coh_status status = check_cards(world, cards);
-    if (status == COH_OK)
+    if (status == COH_OK) {
+        number_hosts(world, cards);
         agree_on_prepared(world, cards);
+    }
     if (status == COH_OK)
         status = connect_endpoint(world, cards);
     if (status == COH_OK && world->engine->memory)
@@ -315,10 +364,10 @@ static coh_status attach_region(coh_world *world, int id, int rank, uint64_t byt
 static coh_status attach_peer(coh_world *world, int rank, cohi_card *card, uint64_t heap_bytes)
 {
     const cohi_engine *engine = world->engine;
-    bool self = rank == world->rank;
+    bool self = rank == world->rank, near = world->host_of[rank] == world->host_of[world->rank];
     cohi_peer *peer = &world->peers[rank];
     coh_status status = COH_OK;
-    peer->pid = card->pid;
+    peer->pid = near ? card->pid : 0;
     if (engine->memory)
         status = attach_region(world, COHI_SEGMENT_HEAP, rank, heap_bytes, card->heap_key,
                                self ? NULL : &card->fds[COHI_CARD_FD_HEAP]);
@@ -334,17 +383,17 @@ static coh_status attach_peer(coh_world *world, int rank, cohi_card *card, uint6
         peer->slot = cohi_board_slot(world->board, rank);
     else
         world->remote = world->delayed = true;
-    if (!self && world->group) {
+    if (!self && world->group && near) {
         peer->pidfd = card->fds[COHI_CARD_FD_PROCESS];
         card->fds[COHI_CARD_FD_PROCESS] = -1;
     }
     return COH_OK;
 }
 
-static void place_on_host(coh_world *world, const cohi_card *cards)
+static void place_on_host(coh_world *world)
 {
     for (int rank = 0; rank < world->size; rank++) {
-        if (cards[rank].host != cards[world->rank].host)
+        if (world->host_of[rank] != world->host_of[world->rank])
             continue;
         world->local_size++;
         world->local_rank += rank < world->rank;
@@ -356,7 +405,8 @@ static int cores_of_host(const coh_world *world, const cohi_card *cards)
 {
     unsigned char all[COHI_OS_CORE_BYTES] = {0};
     for (int rank = 0; rank < world->size; rank++)
-        for (int i = 0; cards[rank].host == cards[world->rank].host && i < COHI_OS_CORE_BYTES; i++)
+        for (int i = 0;
+             world->host_of[rank] == world->host_of[world->rank] && i < COHI_OS_CORE_BYTES; i++)
             all[i] |= cards[rank].cores[i];
     return cohi_os_cores_in(all);
 }
@@ -397,7 +447,7 @@ static void drop_descriptors(const coh_world *world, cohi_card *cards)
 }
 
 /* The team of all, and that of those on this host. */
-static coh_status open_teams(coh_world *world, const cohi_card *cards)
+static coh_status open_teams(coh_world *world)
 {
     int *ranks = calloc((size_t)world->size, sizeof *ranks);
     if (!ranks)
@@ -410,7 +460,7 @@ static coh_status open_teams(coh_world *world, const cohi_card *cards)
         cohi_team_open(world, COHI_TEAM_WORLD, ranks, world->size, COHI_EPOCH_START, &world->team);
     int here = 0;
     for (int rank = 0; rank < world->size; rank++)
-        if (cards[rank].host == cards[world->rank].host)
+        if (world->host_of[rank] == world->host_of[world->rank])
             ranks[here++] = rank;
     if (status == COH_OK)
         status = cohi_board_commit(world->board, world->rank, COHI_TEAM_HOST);
@@ -428,17 +478,20 @@ static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_c
     memcpy(world->tuning, cards[0].tuning, sizeof world->tuning);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
         status = attach_peer(world, rank, &cards[rank], heap_bytes);
-    place_on_host(world, cards);
-    cohi_engine_facts facts = {.size = sizeof facts};
-    world->engine->lifecycle->query(world->endpoint, &facts);
-    if (world->remote && !facts.cpu_coherent_atomics)
+    place_on_host(world);
+    if (world->remote && !world->facts.cpu_coherent_atomics)
         atomic_fetch_or(&world->state, COHI_WORLD_ENGINE_ATOMICS);
+    if (world->remote && !world->facts.detects_loss)
+        cohi_log(COH_LOG_WARN,
+                 "rank %d: engine %s does not tell of ranks that are lost on another host; waits "
+                 "for them end by COHORT_STALL and COHORT_TIMEOUT alone",
+                 world->rank, world->engine->name);
     if (status == COH_OK)
         status = set_patience(world, config, cards);
     if (status == COH_OK && world->engine->memory)
         status = cohi_heap_open(world, heap_bytes, config->check == COHI_CHECK_BOUNDS);
     if (status == COH_OK)
-        status = open_teams(world, cards);
+        status = open_teams(world);
     return status == COH_OK ? cohi_mailbox_open(world) : status;
 }
 
@@ -756,12 +809,26 @@ static void tell_before_leaving(coh_world *world, const char *call)
 {
     cohi_error kept;
     cohi_error_keep(&kept);
-    cohi_op done = {.status = COH_OK};
+    cohi_op done = COHI_NEW_OP;
     cohi_verdict_spread(world);
     if (world->engine->rma
         && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
         (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
     cohi_mailbox_leave(world); /* when all know why */
+    (void)cohi_fail_again(&kept);
+}
+
+/* All that this rank issued is at its targets before its endpoint closes. Peers that are lost or
+ * stuck were told of before, and this cannot change how the finalize ends. */
+static void leave_engine(coh_world *world, const char *call)
+{
+    cohi_error kept;
+    cohi_op done = COHI_NEW_OP;
+    if (!world->remote || !world->engine->lifecycle->leave)
+        return;
+    cohi_error_keep(&kept);
+    if (world->engine->lifecycle->leave(world->endpoint, &done) == COH_OK)
+        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
     (void)cohi_fail_again(&kept);
 }
 
@@ -781,6 +848,7 @@ static coh_status finalize(coh_world *world)
         return status;
     if (status != COH_OK && world->remote)
         tell_before_leaving(world, call);
+    leave_engine(world, call);
     if (status == COH_OK)
         cohi_register_keep_alone(world);
     else

@@ -46,8 +46,7 @@ void cohi_crew_leave(coh_world *world)
 {
     cohi_crew *crew = world->crew;
     pthread_mutex_lock(&crew->lock);
-    if (world->endpoint)
-        world->engine->lifecycle->close(world->endpoint);
+    cohi_world_close_endpoint(world);
     crew->worlds[world->rank] = NULL;
     bool last = --crew->open == 0;
     pthread_mutex_unlock(&crew->lock);

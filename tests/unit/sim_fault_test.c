@@ -51,9 +51,8 @@ static void test_world_of_one_without_a_crew(void **state)
     (void)state;
     struct rig *rig = rig_open(&cohi_engine_sim, 1, "seed=1");
     cohi_config config = {.sim = "seed=2"};
-    cohi_upcalls upcalls = {rig_lost, rig_arrived, rig_deliver};
     cohi_engine_args args = {
-        .need = {.size = 1}, .config = &config, .upcalls = &upcalls, .world = &rig->world[0]};
+        .need = {.size = 1}, .config = &config, .upcalls = &rig_upcalls, .world = &rig->world[0]};
     cohi_endpoint *second;
     assert_int_equal(rig->engine->lifecycle->open(&args, &second), COH_OK);
     cohi_op op = {0};
@@ -110,7 +109,7 @@ static void test_script_words(void **state)
     assert_true(script.keep_order);
     assert_int_equal(script.patience_ns, 5 * COHI_NS_PER_MS);
     assert_int_equal(script.strike_count, 3);
-    assert_true(script.strikes[0].kills && script.strikes[0].rank == 1);
+    assert_true(script.strikes[0].blow == COHI_BLOW_KILL && script.strikes[0].rank == 1);
     assert_int_equal(script.strikes[0].step, 20);
     assert_int_equal(script.strikes[1].for_ns, COHI_NS_PER_S / 2);
     assert_int_equal(script.strikes[2].for_ns, 0);
@@ -327,7 +326,7 @@ static void test_cancel_ends_an_op_for_good(void **state)
         cohi_op *ops[] = {&get, &put, &quiet};
         for (int i = 0; i < 3; i++) {
             int was_done = rig_done(ops[i]);
-            rig->engine->rma->cancel(rig->endpoint[0], ops[i]);
+            rig->engine->lifecycle->cancel(rig->endpoint[0], ops[i]);
             assert_true(rig_done(ops[i]));
             assert_int_equal(ops[i]->status, was_done ? COH_OK : COH_TRANSPORT);
             cancelled += !was_done;

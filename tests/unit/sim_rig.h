@@ -36,6 +36,7 @@ struct rig_world {
     atomic_int lost_rank; /* the last one; -1 */
     atomic_int lost_detail;
     atomic_int lost_count;
+    atomic_int left_count;
     atomic_int arrivals;
     atomic_int messages;
     struct rig_message message[RIG_MESSAGES_MAX];
@@ -79,15 +80,23 @@ static inline void rig_deliver(void *world, int from, const void *bytes, size_t 
         told->on_message(told, from, bytes, count);
 }
 
+static inline void rig_left(void *world, int rank)
+{
+    (void)rank;
+    atomic_fetch_add(&((struct rig_world *)world)->left_count, 1);
+}
+
+static const cohi_upcalls rig_upcalls = {
+    .lost = rig_lost, .left = rig_left, .arrived = rig_arrived, .deliver = rig_deliver};
+
 static inline coh_status rig_open_rank(struct rig *rig, const char *script, int rank)
 {
-    static const cohi_upcalls upcalls = {rig_lost, rig_arrived, rig_deliver};
     cohi_config config = {.sim = script};
     cohi_engine_args args = {.rank = rank,
                              .need = {.size = rig->size, .in_process = 1},
                              .config = &config,
                              .crew = &rig->crew,
-                             .upcalls = &upcalls,
+                             .upcalls = &rig_upcalls,
                              .world = &rig->world[rank]};
     rig->world[rank].rig = rig;
     rig->world[rank].rank = rank;

@@ -33,7 +33,7 @@ static coh_status send_frame(coh_world *world, int rank, size_t offset, const vo
     struct control_frame frame = {
         .kind = COHI_FRAME_CONTROL, .count = (uint32_t)count, .offset = offset};
     memcpy(frame.bytes, bytes, count);
-    cohi_op sent = {.status = COH_OK};
+    cohi_op sent = COHI_NEW_OP;
     coh_status status = world->engine->channel->send(
         world->endpoint, rank, &frame, offsetof(struct control_frame, bytes) + count, &sent);
     while (status == COH_OK && !atomic_load_explicit(&sent.done, memory_order_acquire)) {

@@ -21,7 +21,7 @@ coh_status cohi_order_quiet_context(coh_world *world, const char *call, cohi_opc
         return world->delays->quiet(world, call, op, context);
     if (!world->engine->rma)
         return COH_OK;
-    cohi_op done = {.status = COH_OK};
+    cohi_op done = COHI_NEW_OP;
     coh_status status = world->engine->rma->quiet(world->endpoint, context, &done);
     return status == COH_OK ? cohi_wait_op(world, call, op, -1, &done) : status;
 }

@@ -55,7 +55,7 @@ static struct cohi_inspection *inspection_of(cohi_peer *peer)
 
 static void begin_inspection(coh_world *world, int rank, struct cohi_inspection *look)
 {
-    look->op = (cohi_op){.status = COH_OK};
+    look->op = (cohi_op)COHI_NEW_OP;
     look->begun =
         world->engine->rma->get(world->endpoint, COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL,
                                 0, look->incoming, sizeof look->incoming, &look->op)

@@ -1,5 +1,6 @@
 #include "core/health/verdict.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "core/health/control.h"
@@ -61,6 +62,9 @@ static void describe_loss(cohi_loss loss, int detail, char *text, size_t room)
     case COHI_LOSS_KILLED:
         snprintf(text, room, "killed by the simulator at step %d", detail);
         return;
+    case COHI_LOSS_SILENT:
+        snprintf(text, room, "its host has not answered for %d s", detail);
+        return;
     case COHI_LOSS_ENDED:
         break;
     }
@@ -95,11 +99,20 @@ uint64_t cohi_verdict_on(const coh_world *world, int rank)
     return atomic_load(cohi_slot_verdict(world->slot, rank));
 }
 
+/* The engine ends what it has under way for a rank that is lost. */
+static void let_go(coh_world *world, int rank)
+{
+    if (rank != world->rank && world->endpoint && world->engine->lifecycle->lose)
+        world->engine->lifecycle->lose(world->endpoint, rank);
+}
+
 static bool note(coh_world *world, int rank, uint64_t verdict)
 {
     uint64_t none = COHI_VERDICT_NONE;
     if (!atomic_compare_exchange_strong(cohi_slot_verdict(world->slot, rank), &none, verdict))
         return false;
+    if (cohi_verdict_status(verdict) == COH_PEER_LOST)
+        let_go(world, rank);
     atomic_store(&world->slot->alarm, 1);
     cohi_slot_ring(world->slot);
     bool of_many = (verdict & 0xff) == COHI_VERDICT_STUCK && rank != world->rank;
@@ -180,6 +193,13 @@ void cohi_verdict_spread(coh_world *world)
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail)
 {
     cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
+}
+
+void cohi_verdict_silent(void *world, int rank, uint64_t silent_ns)
+{
+    const coh_world *told = world;
+    if (told->link_timeout_ns && silent_ns >= told->link_timeout_ns)
+        cohi_verdict_lost(world, rank, COHI_LOSS_SILENT, (int)(silent_ns / COHI_NS_PER_S));
 }
 
 int cohi_verdict_cause(const coh_world *world, int rank)
@@ -277,6 +297,8 @@ coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
     coh_status status = cohi_verdict_status(verdict);
     const char *circle = circle_of(world, verdict);
     atomic_store(&world->slot->alarm, 1); /* the rank that told us may not have got to that yet */
+    if (status == COH_PEER_LOST)          /* which may be another rank's verdict */
+        let_go(world, rank);
     cohi_verdict_describe(verdict, text, sizeof text);
     (void)cohi_world_fail(world, call, status, "rank %d%s is %s: %s%s%s", rank,
                           rank == world->rank ? " (this rank)" : "",

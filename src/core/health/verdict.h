@@ -64,7 +64,9 @@ int cohi_verdict_origin(const coh_world *world, int rank);
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);
 
-/* The engine's upcall. */
+/* The engine's upcalls: a rank is lost; nothing was heard of one, which counts as lost after
+ * COHORT_LINK_TIMEOUT. */
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);
+void cohi_verdict_silent(void *world, int rank, uint64_t silent_ns);
 
 #endif

@@ -410,17 +410,24 @@ coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int 
     coh_status status = COH_OK;
     cohi_wait wait;
     cohi_wait_begin(&wait, world, call, op, NULL, rank);
-    while (status == COH_OK && !atomic_load_explicit(&engine_op->done, memory_order_acquire))
+    while (status == COH_OK && !atomic_load_explicit(&engine_op->done, memory_order_acquire)) {
+        if (rank < 0) /* of a quiet the engine knows who is the next to answer */
+            wait.rank = atomic_load_explicit(&engine_op->waits_for, memory_order_relaxed);
         status = cohi_wait_step(&wait);
+    }
     cohi_wait_end(&wait);
     if (status == COH_OK && engine_op->status == COH_OK)
         return COH_OK;
     if (!atomic_load_explicit(&engine_op->done, memory_order_acquire))
-        world->engine->rma->cancel(world->endpoint, engine_op);
+        world->engine->lifecycle->cancel(world->endpoint, engine_op);
     if (status != COH_OK)
         return status;
-    if (engine_op->status == COH_PEER_LOST)
-        return cohi_verdict_presume(world, call, engine_op->rank, COHI_LOSS_LINK);
+    int failed = engine_op->rank >= 0 ? engine_op->rank : rank;
+    if (engine_op->status == COH_PEER_LOST && failed >= 0)
+        return cohi_verdict_presume(world, call, failed, COHI_LOSS_LINK);
+    if (failed < 0)
+        return cohi_world_fail(world, call, engine_op->status, "the operation failed: %s",
+                               coh_status_text(engine_op->status));
     return cohi_world_fail(world, call, engine_op->status, "the operation on rank %d failed: %s",
-                           engine_op->rank, coh_status_text(engine_op->status));
+                           failed, coh_status_text(engine_op->status));
 }

@@ -66,7 +66,7 @@ static coh_status send_frame(cohi_mailbox *box, int to, const struct frame_head 
     struct flying *frame = malloc(sizeof *frame + sizeof *head + bytes);
     if (!frame)
         return COH_NO_MEMORY;
-    frame->op = (cohi_op){.status = COH_OK};
+    frame->op = (cohi_op)COHI_NEW_OP;
     memcpy(frame->bytes, head, sizeof *head);
     memcpy(frame->bytes + sizeof *head, data, bytes);
     coh_status status = world->engine->channel->send(world->endpoint, to, frame->bytes,

@@ -36,7 +36,7 @@ static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
     if (!engine)
         return cohi_world_fail(world, amo->call, COH_UNSUPPORTED, "engine %s has no atomics",
                                world->engine->name);
-    cohi_op op = {.status = COH_OK};
+    cohi_op op = COHI_NEW_OP;
     bool waits = amo->result && amo->blocking;
     cohi_world_show_op(world, amo->doing);
     coh_status status =

@@ -92,7 +92,7 @@ static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op
 
 static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)
 {
-    cohi_op op = {.status = COH_OK};
+    cohi_op op = COHI_NEW_OP;
     cohi_world_show_op(world, transfer->op);
     coh_status status = issue(world, transfer, transfer->blocking ? &op : NULL);
     if (status == COH_PEER_LOST)

@@ -78,7 +78,7 @@ static coh_status tell(const struct signalled *put, coh_status status)
 static coh_status put_by_engine(coh_world *world, const struct signalled *put)
 {
     const cohi_transfer *data = &put->data;
-    cohi_op op = {.status = COH_OK};
+    cohi_op op = COHI_NEW_OP;
     cohi_world_show_op(world, COHI_OP_SIGNAL);
     coh_status status = world->engine->rma->put_signal(
         world->endpoint, data->context, data->rank, COHI_SEGMENT_HEAP, data->offset, data->source,

@@ -15,11 +15,12 @@ static coh_status quiet_control(coh_team *team, const char *call, cohi_opcode op
     coh_world *world = team->world;
     if (!world->remote || !world->engine->rma)
         return COH_OK;
-    cohi_op done = {.status = COH_OK};
+    cohi_op done = COHI_NEW_OP;
     coh_status status = world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done);
     if (status == COH_OK)
         status = cohi_wait_op(world, call, op, -1, &done);
-    return done.status == COH_PEER_LOST && team->indices[done.rank] < 0 ? COH_OK : status;
+    bool outside = done.rank >= 0 && team->indices[done.rank] < 0;
+    return done.status == COH_PEER_LOST && outside ? COH_OK : status;
 }
 
 static coh_status send_records(coh_team *team, const char *call, const cohi_record *mine)

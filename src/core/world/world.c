@@ -249,13 +249,16 @@ coh_status cohi_world_new(int rank, int size, coh_world **world)
     coh_world *made = aligned_alloc(COHI_CACHE_LINE, sizeof *made);
     cohi_peer *peers = calloc((size_t)size, sizeof *peers);
     atomic_bool *left = calloc((size_t)size, sizeof *left);
-    if (!made || !peers || !left) {
+    int *host_of = calloc((size_t)size, sizeof *host_of);
+    if (!made || !peers || !left || !host_of) {
+        free(host_of);
         free(made);
         free(peers);
         free(left);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
     }
-    *made = (coh_world){.rank = rank, .size = size, .peers = peers, .left = left};
+    *made =
+        (coh_world){.rank = rank, .size = size, .peers = peers, .left = left, .host_of = host_of};
     for (int i = 0; i < size; i++)
         peers[i].pidfd = -1;
     atomic_store(&made->state, COHI_WORLD_CLOSED);
@@ -302,8 +305,10 @@ void cohi_world_bury(coh_world *world, void (*forget)(coh_world *world))
     free(world->fault);
     free(world->peers);
     free(world->left);
+    free(world->host_of);
     world->peers = NULL;
     world->left = NULL;
+    world->host_of = NULL;
     pthread_mutex_destroy(&world->inspect_lock);
     pthread_mutex_destroy(&world->survey_lock);
     pthread_mutex_destroy(&world->rest_lock);

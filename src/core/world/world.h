@@ -76,10 +76,13 @@ struct coh_world {
     const cohi_engine *engine;
     uint64_t prepared; /* bytes that the heap begins with: see memory/prepared.h */
     cohi_endpoint *endpoint;
-    bool remote;  /* some peer is reached by the engine */
-    bool delayed; /* puts may arrive later: the same, or races are looked for */
-    bool crowded; /* more ranks than cores on this host; the same on all of its ranks */
-    uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
+    cohi_engine_facts facts; /* of the endpoint */
+    int hosts;               /* that the ranks are on */
+    int *host_of;            /* [size]: the host of each rank, from 0 */
+    bool remote;             /* some peer is reached by the engine */
+    bool delayed;            /* puts may arrive later: the same, or races are looked for */
+    bool crowded;            /* more ranks than cores on this host; the same on all of its ranks */
+    uint64_t warn_ns, stall_ns, timeout_ns, link_timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
     cohi_profile profile; /* of the host; its ranks have the same */

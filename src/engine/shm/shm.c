@@ -21,6 +21,11 @@ struct cohi_endpoint {
 
 static coh_status shm_probe(const cohi_need *need)
 {
+    if (need->hosts > 1)
+        return cohi_fail(COH_NOT_AVAILABLE,
+                         "shm: it connects processes of one host; these ranks "
+                         "are on %d",
+                         need->hosts);
     if (!need->in_process || need->size == 1)
         return COH_OK;
     return cohi_fail(COH_NOT_AVAILABLE, "shm: it connects processes; these ranks are threads of "
@@ -57,8 +62,8 @@ static void shm_close(cohi_endpoint *endpoint)
 static void shm_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
     (void)endpoint;
-    *facts = (cohi_engine_facts){
-        .size = sizeof *facts, .reopens = 1, .cpu_coherent_atomics = 1, .takes_prepared = 1};
+    *facts =
+        (cohi_engine_facts){.size = sizeof *facts, .cpu_coherent_atomics = 1, .takes_prepared = 1};
 }
 
 static coh_status shm_segment_add(cohi_endpoint *endpoint, const cohi_segment_spec *spec,
@@ -139,7 +144,6 @@ const cohi_engine cohi_engine_shm = {
     .size = sizeof cohi_engine_shm,
     .contract = COHI_CONTRACT,
     .name = "shm",
-    .summary = "ranks are processes of one host, over memory that they map from each other",
     .lifecycle = &shm_lifecycle,
     .memory = &shm_memory,
 };

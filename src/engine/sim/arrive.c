@@ -132,7 +132,7 @@ static void execute_piece(cohi_fabric *fabric, cohi_event *event)
     static void (*const by_verb[])(cohi_fabric * fabric, cohi_event * event) = {
         [COHI_VERB_PUT] = put_piece,       [COHI_VERB_GET] = get_piece,
         [COHI_VERB_ATOMIC] = atomic_piece, [COHI_VERB_MESSAGE] = hand_over,
-        [COHI_VERB_NOTICE] = hand_over,
+        [COHI_VERB_NOTICE] = hand_over,    [COHI_VERB_LEFT] = hand_over,
     };
     by_verb[event->flight->verb](fabric, event);
 }

@@ -39,6 +39,21 @@ cohi_endpoint *cohi_fabric_alive(cohi_fabric *fabric, int rank)
     return endpoint && !endpoint->killed_at ? endpoint : NULL;
 }
 
+/* The first hosts have one rank more where they do not divide evenly. */
+int cohi_fabric_host(const cohi_fabric *fabric, int rank)
+{
+    int hosts = fabric->script.hosts, size = fabric->size;
+    if (hosts == 0)
+        return rank;
+    int each = size / hosts, more = size % hosts, in_longer = more * (each + 1);
+    return rank < in_longer ? rank / (each + 1) : more + (rank - in_longer) / each;
+}
+
+int cohi_fabric_neighbors(const cohi_fabric *fabric, int rank, int other)
+{
+    return cohi_fabric_host(fabric, rank) == cohi_fabric_host(fabric, other);
+}
+
 /* ---- upcalls ---- */
 
 void cohi_fabric_ring(cohi_endpoint *endpoint)
@@ -72,6 +87,8 @@ static void make_upcall(const cohi_endpoint *endpoint, const cohi_flight *flight
         endpoint->upcalls->arrived(endpoint->world);
     else if (flight->verb == COHI_VERB_MESSAGE)
         endpoint->upcalls->deliver(endpoint->world, flight->source, flight->copy, flight->bytes);
+    else if (flight->verb == COHI_VERB_LEFT)
+        endpoint->upcalls->left(endpoint->world, flight->source);
     else
         endpoint->upcalls->lost(endpoint->world, flight->source, COHI_LOSS_KILLED,
                                 (int)flight->offset);
@@ -319,7 +336,7 @@ coh_status cohi_fabric_join(const cohi_engine_args *args, cohi_endpoint **endpoi
 static void detach(cohi_endpoint *endpoint)
 {
     cohi_fabric *fabric = endpoint->fabric;
-    cohi_flight_sever(endpoint, UINT64_MAX, COH_OK);
+    cohi_flight_sever(endpoint, fabric->step, COH_OK);
     unring(endpoint);
     fabric->endpoints[endpoint->rank] = NULL;
     cohi_turn_forget(fabric, endpoint->rank);

@@ -41,7 +41,8 @@ typedef enum cohi_verb {
     COHI_VERB_ATOMIC = 3,
     COHI_VERB_MESSAGE = 4,
     COHI_VERB_QUIET = 5,
-    COHI_VERB_NOTICE = 6 /* `target` learns that `source` was killed */
+    COHI_VERB_NOTICE = 6, /* `target` learns that `source` was killed */
+    COHI_VERB_LEFT = 7    /* `target` learns that `source` leaves */
 } cohi_verb;
 
 typedef struct cohi_word_call {
@@ -193,9 +194,15 @@ uint64_t cohi_dice_below(cohi_dice *dice, uint64_t bound);
 /* Opens rank args->rank; makes the crew's fabric when it is the first. */
 coh_status cohi_fabric_join(const cohi_engine_args *args, cohi_endpoint **endpoint);
 
-/* Closes it: what it issued arrives now, what is on its way to it is lost. The last one frees the
- * fabric. */
+/* Closes it: what it issued and is not due yet is lost, and so is what is on its way to it. The last
+ * one frees the fabric. */
 void cohi_fabric_leave(cohi_endpoint *endpoint);
+
+/* Whether two ranks are of one pretended host, and so map each other. */
+int cohi_fabric_neighbors(const cohi_fabric *fabric, int rank, int other);
+
+/* The host that the rank plays, from 0. */
+int cohi_fabric_host(const cohi_fabric *fabric, int rank);
 
 /* The endpoint of a rank that takes part, or NULL: closed or killed. */
 cohi_endpoint *cohi_fabric_alive(cohi_fabric *fabric, int rank);
@@ -234,6 +241,8 @@ coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi
                               void *result, cohi_op *op);
 coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
                             cohi_op *op);
+/* Tells all ranks that this one leaves, after all that it issued; the op is done behind that. */
+coh_status cohi_flight_leave(cohi_endpoint *endpoint, cohi_op *op);
 void cohi_flight_fence(cohi_endpoint *endpoint, unsigned context);
 coh_status cohi_flight_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
 

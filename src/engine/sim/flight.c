@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,9 +356,24 @@ void cohi_flight_fence(cohi_endpoint *endpoint, unsigned context)
                (size_t)endpoint->fabric->size * sizeof *stream->fenced);
 }
 
+/* The target of what is due last of this rank's operations on a context; -1: none. */
+static int last_target(const cohi_endpoint *endpoint, unsigned context)
+{
+    int target = -1;
+    for (const cohi_event *event = endpoint->fabric->events; event; event = event->next) {
+        const cohi_flight *flight = event->flight;
+        bool of_context = flight->verb == COHI_VERB_PUT || flight->verb == COHI_VERB_GET
+                          || flight->verb == COHI_VERB_ATOMIC;
+        if (of_context && flight->source == endpoint->rank && flight->context == context)
+            target = flight->target;
+    }
+    return target;
+}
+
 coh_status cohi_flight_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
 {
     cohi_stream *stream = endpoint->streams[context];
+    atomic_store(&op->waits_for, last_target(endpoint, context));
     cohi_flight *flight = cohi_flight_new(endpoint, COHI_VERB_QUIET, endpoint->rank, 1);
     if (!flight)
         return no_memory("quiet", 0);
@@ -365,6 +381,39 @@ coh_status cohi_flight_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op 
     flight->op = op;
     add_event(endpoint->fabric, flight, COHI_STAGE_DONE,
               draw_due(endpoint, stream ? stream->last_due : 0));
+    return COH_OK;
+}
+
+/* When the last of all that the rank has issued is due. */
+static uint64_t last_due(const cohi_endpoint *endpoint)
+{
+    uint64_t last = endpoint->fabric->step;
+    for (const cohi_event *event = endpoint->fabric->events; event; event = event->next)
+        if (event->flight->source == endpoint->rank)
+            last = later(last, event->due);
+    return last;
+}
+
+coh_status cohi_flight_leave(cohi_endpoint *endpoint, cohi_op *op)
+{
+    cohi_fabric *fabric = endpoint->fabric;
+    uint64_t last = last_due(endpoint), told = last;
+    for (int rank = 0; rank < fabric->size; rank++) {
+        if (rank == endpoint->rank || !cohi_fabric_alive(fabric, rank))
+            continue;
+        cohi_flight *farewell = cohi_flight_new(endpoint, COHI_VERB_LEFT, rank, 1);
+        if (!farewell)
+            return no_memory("farewell", 0);
+        uint64_t due = draw_due(endpoint, last);
+        add_piece(fabric, farewell, due, 0, 0);
+        told = later(told, due);
+    }
+    cohi_flight *flight = cohi_flight_new(endpoint, COHI_VERB_QUIET, endpoint->rank, 1);
+    if (!flight)
+        return no_memory("farewell", 0);
+    flight->context = COHI_CONTEXT_CONTROL;
+    flight->op = op;
+    add_event(fabric, flight, COHI_STAGE_DONE, told);
     return COH_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "bootstrap/board.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,9 @@ enum {
     PATIENCE_MS = 20
 };
 
-#define ACCEPTED                                                                           \
-    "seed=N, delay=STEPS, split=PIECES, order=keep|shuffle, patience=MS, kill=RANK@STEP, " \
-    "stall=RANK@STEP[:SECONDS]"
+#define ACCEPTED                                                                    \
+    "seed=N, delay=STEPS, split=PIECES, order=keep|shuffle, hosts=K, patience=MS, " \
+    "kill=RANK@STEP, stall=RANK@STEP[:SECONDS], fail=RANK@STEP"
 
 /* One word of the script and where it stands, for its error. */
 struct word {
@@ -52,6 +53,15 @@ static coh_status parse_split(struct word *word, cohi_script *script)
     return parse_bounded(word, 1, COHI_SCRIPT_SPLIT_MOST, &script->split);
 }
 
+/* As many as there are ranks at most, so that each has one. */
+static coh_status parse_hosts(struct word *word, cohi_script *script)
+{
+    unsigned hosts = 0;
+    coh_status status = parse_bounded(word, 1, COHI_RANKS_MAX, &hosts);
+    script->hosts = (int)hosts < word->size ? (int)hosts : word->size;
+    return status;
+}
+
 static coh_status parse_patience(struct word *word, cohi_script *script)
 {
     unsigned milliseconds;
@@ -74,8 +84,8 @@ static coh_status parse_order(struct word *word, cohi_script *script)
 static coh_status parse_strike(struct word *word, cohi_script *script, cohi_strike *strike)
 {
     if (script->strike_count == COHI_SCRIPT_STRIKES)
-        return cohi_fail(COH_INVALID_ARGUMENT, "%s: more than %d kills and stalls", word->what,
-                         COHI_SCRIPT_STRIKES);
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: more than %d kills, stalls and failures",
+                         word->what, COHI_SCRIPT_STRIKES);
     char *at = strchr(word->value, '@');
     if (!at)
         return cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' has no '@'; it is RANK@STEP, such as 1@20",
@@ -92,7 +102,16 @@ static coh_status parse_strike(struct word *word, cohi_script *script, cohi_stri
 
 static coh_status parse_kill(struct word *word, cohi_script *script)
 {
-    cohi_strike strike = {.kills = 1};
+    cohi_strike strike = {.blow = COHI_BLOW_KILL};
+    coh_status status = parse_strike(word, script, &strike);
+    if (status == COH_OK)
+        script->strikes[script->strike_count++] = strike;
+    return status;
+}
+
+static coh_status parse_fail(struct word *word, cohi_script *script)
+{
+    cohi_strike strike = {.blow = COHI_BLOW_FAIL};
     coh_status status = parse_strike(word, script, &strike);
     if (status == COH_OK)
         script->strikes[script->strike_count++] = strike;
@@ -101,7 +120,7 @@ static coh_status parse_kill(struct word *word, cohi_script *script)
 
 static coh_status parse_stall(struct word *word, cohi_script *script)
 {
-    cohi_strike strike = {0};
+    cohi_strike strike = {.blow = COHI_BLOW_STALL};
     char *colon = strchr(word->value, ':');
     if (colon) {
         *colon = '\0';
@@ -121,7 +140,7 @@ static const struct {
 } words[] = {
     {"seed", parse_seed},   {"delay", parse_delay},       {"split", parse_split},
     {"order", parse_order}, {"patience", parse_patience}, {"kill", parse_kill},
-    {"stall", parse_stall},
+    {"stall", parse_stall}, {"hosts", parse_hosts},       {"fail", parse_fail},
 };
 
 static coh_status parse_word(struct word *word, cohi_script *script)

@@ -10,16 +10,22 @@
 #include <stdint.h>
 
 enum {
-    COHI_SCRIPT_STRIKES = 8,          /* kills and stalls together */
+    COHI_SCRIPT_STRIKES = 8,          /* kills, stalls and failures together */
     COHI_SCRIPT_DELAY_MOST = 1000,    /* steps */
     COHI_SCRIPT_SPLIT_MOST = 64,      /* pieces */
     COHI_SCRIPT_PATIENCE_MOST = 60000 /* milliseconds */
 };
 
+typedef enum cohi_blow {
+    COHI_BLOW_STALL = 1,
+    COHI_BLOW_KILL = 2,
+    COHI_BLOW_FAIL = 3 /* that call fails with COH_TRANSPORT, and nobody is to blame */
+} cohi_blow;
+
 /* What befalls a rank at one of its engine calls. */
 typedef struct cohi_strike {
     int rank;
-    int kills;       /* else it stalls */
+    cohi_blow blow;
     int struck;      /* by the fabric, once it has happened */
     uint64_t step;   /* that rank's engine call, from 1 */
     uint64_t for_ns; /* of a stall; 0: until all others are gone */
@@ -27,10 +33,11 @@ typedef struct cohi_strike {
 
 typedef struct cohi_script {
     uint64_t seed;
-    int seeded;           /* the seed was given */
-    unsigned delay;       /* most steps from issue to arrival; 0: at once */
-    unsigned split;       /* most pieces of one transfer */
-    int keep_order;       /* arrivals of a pair keep the order of issue */
+    int seeded;     /* the seed was given */
+    unsigned delay; /* most steps from issue to arrival; 0: at once */
+    unsigned split; /* most pieces of one transfer */
+    int keep_order; /* arrivals of a pair keep the order of issue */
+    int hosts;      /* that the ranks are spread over; those of one map each other. 0: none do */
     uint64_t patience_ns; /* how long to wait for a rank that computes before going on without it */
     int strike_count;
     cohi_strike strikes[COHI_SCRIPT_STRIKES];

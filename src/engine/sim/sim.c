@@ -13,6 +13,12 @@
  * comes through the fabric. */
 #define IDLE_NS COHI_NS_PER_MS
 
+static void note_target(cohi_op *op, int rank)
+{
+    if (op)
+        atomic_store_explicit(&op->waits_for, rank, memory_order_relaxed);
+}
+
 /* ---- lifecycle ---- */
 
 static coh_status sim_probe(const cohi_need *need)
@@ -27,15 +33,9 @@ static coh_status sim_probe(const cohi_need *need)
 
 static void sim_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
-    (void)endpoint;
-    *facts = (cohi_engine_facts){
-        .size = sizeof *facts,
-        .worlds_at_once = 0,
-        .reopens = 1,
-        .detects_loss = 1,
-        .cpu_coherent_atomics = 0,
-        .message_bytes = 0,
-    };
+    *facts = (cohi_engine_facts){.size = sizeof *facts, .detects_loss = 1};
+    if (endpoint && endpoint->fabric->script.hosts > 0)
+        facts->pretended_host = cohi_fabric_host(endpoint->fabric, endpoint->rank) + 1;
 }
 
 static void sim_progress(cohi_endpoint *endpoint)
@@ -50,12 +50,31 @@ static void sim_idle(cohi_endpoint *endpoint, uint64_t timeout_ns)
     cohi_turn_end(endpoint);
 }
 
+static coh_status sim_leave(cohi_endpoint *endpoint, cohi_op *op)
+{
+    coh_status status = cohi_turn_call(endpoint);
+    if (status == COH_OK)
+        status = cohi_flight_leave(endpoint, op);
+    cohi_turn_end(endpoint);
+    return status;
+}
+
+static void sim_cancel(cohi_endpoint *endpoint, cohi_op *op)
+{
+    pthread_mutex_lock(&endpoint->fabric->lock);
+    cohi_flight_cancel(endpoint, op);
+    cohi_fabric_tell(endpoint->fabric);
+    pthread_mutex_unlock(&endpoint->fabric->lock);
+}
+
 static const cohi_engine_lifecycle lifecycle = {
     .size = sizeof lifecycle,
     .probe = sim_probe,
     .open = cohi_fabric_join,
+    .leave = sim_leave,
     .close = cohi_fabric_leave,
     .query = sim_query,
+    .cancel = sim_cancel,
     .progress = sim_progress,
     .idle = sim_idle,
 };
@@ -161,10 +180,10 @@ static coh_status sim_region_attach(cohi_endpoint *endpoint, int id, int rank, u
 
 static void *sim_peer_pointer(cohi_endpoint *endpoint, int id, int rank)
 {
-    (void)endpoint;
-    (void)id;
-    (void)rank;
-    return NULL;
+    const cohi_fabric *fabric = endpoint->fabric;
+    if (fabric->script.hosts == 0 || !cohi_fabric_neighbors(fabric, endpoint->rank, rank))
+        return NULL;
+    return fabric->endpoints[rank] ? fabric->endpoints[rank]->segments[id].base : NULL;
 }
 
 static const cohi_engine_memory memory_group = {
@@ -183,6 +202,7 @@ static const cohi_engine_memory memory_group = {
 static coh_status sim_put(cohi_endpoint *endpoint, unsigned context, int rank, int id,
                           uint64_t offset, const void *source, size_t bytes, cohi_op *op)
 {
+    note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
         status = cohi_flight_put(endpoint, (cohi_place){context, rank, id, offset}, source, bytes,
@@ -194,6 +214,7 @@ static coh_status sim_put(cohi_endpoint *endpoint, unsigned context, int rank, i
 static coh_status sim_get(cohi_endpoint *endpoint, unsigned context, int rank, int id,
                           uint64_t offset, void *target, size_t bytes, cohi_op *op)
 {
+    note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
         status =
@@ -208,6 +229,7 @@ static coh_status sim_put_signal(cohi_endpoint *endpoint, unsigned context, int 
 {
     cohi_word_call signal = {
         .kind = add ? COH_ATOMIC_ADD : COH_ATOMIC_SET, .dtype = COH_U64, .operand = value};
+    note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
         status = cohi_flight_put(endpoint, (cohi_place){context, rank, id, offset}, source, bytes,
@@ -234,14 +256,6 @@ static coh_status sim_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *
     return status;
 }
 
-static void sim_cancel(cohi_endpoint *endpoint, cohi_op *op)
-{
-    pthread_mutex_lock(&endpoint->fabric->lock);
-    cohi_flight_cancel(endpoint, op);
-    cohi_fabric_tell(endpoint->fabric);
-    pthread_mutex_unlock(&endpoint->fabric->lock);
-}
-
 static const cohi_engine_rma rma_group = {
     .size = sizeof rma_group,
     .put = sim_put,
@@ -249,7 +263,6 @@ static const cohi_engine_rma rma_group = {
     .put_signal = sim_put_signal,
     .fence = sim_fence,
     .quiet = sim_quiet,
-    .cancel = sim_cancel,
 };
 
 /* ---- atomic ---- */
@@ -271,6 +284,7 @@ static uint64_t read_value(coh_dtype dtype, const void *value)
 static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_place place, cohi_word_call word,
                                void *result, cohi_op *op)
 {
+    note_target(op, place.rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
         status = cohi_flight_atomic(endpoint, place, &word, result, op);
@@ -317,6 +331,7 @@ static const cohi_engine_atomic atomic_group = {
 static coh_status sim_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
                            cohi_op *op)
 {
+    note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
         status = cohi_flight_send(endpoint, rank, bytes, count, op);
@@ -335,8 +350,6 @@ const cohi_engine cohi_engine_sim = {
     .size = sizeof cohi_engine_sim,
     .contract = COHI_CONTRACT,
     .name = "sim",
-    .summary = "ranks of one process over a simulated network: delays, reorders, splits, kills and "
-               "stalls by a seed (COHORT_SIM)",
     .lifecycle = &lifecycle,
     .memory = &memory_group,
     .rma = &rma_group,
@@ -348,7 +361,6 @@ const cohi_engine cohi_engine_sim_channel = {
     .size = sizeof cohi_engine_sim_channel,
     .contract = COHI_CONTRACT,
     .name = "sim:channel",
-    .summary = "the simulator with messages alone, as an engine without one-sided memory",
     .lifecycle = &lifecycle,
     .channel = &channel_group,
 };

@@ -249,12 +249,12 @@ void cohi_turn_unstall(cohi_fabric *fabric)
     }
 }
 
-static cohi_strike *find_strike(cohi_endpoint *endpoint, int kills)
+static cohi_strike *find_strike(cohi_endpoint *endpoint, cohi_blow blow)
 {
     cohi_script *script = &endpoint->fabric->script;
     for (int i = 0; i < script->strike_count; i++) {
         cohi_strike *strike = &script->strikes[i];
-        if (strike->rank == endpoint->rank && strike->kills == kills && !strike->struck
+        if (strike->rank == endpoint->rank && strike->blow == blow && !strike->struck
             && endpoint->calls >= strike->step)
             return strike;
     }
@@ -263,7 +263,7 @@ static cohi_strike *find_strike(cohi_endpoint *endpoint, int kills)
 
 static void stall(cohi_endpoint *endpoint, cohi_sim_thread *thread)
 {
-    cohi_strike *strike = find_strike(endpoint, 0);
+    cohi_strike *strike = find_strike(endpoint, COHI_BLOW_STALL);
     if (!strike || endpoint->killed_at)
         return;
     strike->struck = 1;
@@ -274,7 +274,7 @@ static void stall(cohi_endpoint *endpoint, cohi_sim_thread *thread)
 
 static coh_status kill_if_due(cohi_endpoint *endpoint)
 {
-    cohi_strike *strike = find_strike(endpoint, 1);
+    cohi_strike *strike = find_strike(endpoint, COHI_BLOW_KILL);
     if (strike && !endpoint->killed_at) {
         coh_status status = cohi_fabric_kill(endpoint);
         if (status != COH_OK)
@@ -286,6 +286,16 @@ static coh_status kill_if_due(cohi_endpoint *endpoint)
         return COH_OK;
     return cohi_fail(COH_PEER_LOST, "rank %d was killed by the simulator at step %llu",
                      endpoint->rank, (unsigned long long)endpoint->killed_at);
+}
+
+static coh_status fail_if_due(cohi_endpoint *endpoint)
+{
+    cohi_strike *strike = find_strike(endpoint, COHI_BLOW_FAIL);
+    if (!strike)
+        return COH_OK;
+    strike->struck = 1;
+    return cohi_fail(COH_TRANSPORT, "rank %d: the simulator fails engine call %llu", endpoint->rank,
+                     (unsigned long long)endpoint->calls);
 }
 
 /* ---- calls ---- */
@@ -309,7 +319,8 @@ coh_status cohi_turn_call(cohi_endpoint *endpoint)
     endpoint->calls++;
     if (thread)
         stall(endpoint, thread);
-    return kill_if_due(endpoint);
+    coh_status status = kill_if_due(endpoint);
+    return status == COH_OK ? fail_if_due(endpoint) : status;
 }
 
 void cohi_turn_poll(cohi_endpoint *endpoint, uint64_t until_ns)

@@ -68,7 +68,7 @@ static void threads_close(cohi_endpoint *endpoint)
 static void threads_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
     (void)endpoint;
-    *facts = (cohi_engine_facts){.size = sizeof *facts, .reopens = 1, .cpu_coherent_atomics = 1};
+    *facts = (cohi_engine_facts){.size = sizeof *facts, .cpu_coherent_atomics = 1};
 }
 
 static coh_status threads_segment_add(cohi_endpoint *endpoint, const cohi_segment_spec *spec,
@@ -153,7 +153,6 @@ const cohi_engine cohi_engine_threads = {
     .size = sizeof cohi_engine_threads,
     .contract = COHI_CONTRACT,
     .name = "threads",
-    .summary = "ranks are threads of one process, over its own memory",
     .lifecycle = &threads_lifecycle,
     .memory = &threads_memory,
 };

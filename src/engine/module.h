@@ -1,0 +1,48 @@
+/*
+ * module.h - engines in files of their own, which are opened at run time.
+ *
+ * A module is a shared object "cohort-NAME.so" that exports one symbol, `cohort_module`. It is built
+ * from the same sources as the library, and refused when it was built for another contract or
+ * another version. What it needs of the library reaches it by a table of services, since the
+ * library exports nothing but its public interface: modules/services.c turns that table into the
+ * private functions of the same names, so that the code of an engine is the same
+ * inside the library and outside.
+ */
+#ifndef COHI_ENGINE_MODULE_H
+#define COHI_ENGINE_MODULE_H
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "memory/host_region.h"
+
+/* What there is one of in a process, or what must be the library's own. */
+typedef struct cohi_services {
+    size_t size;
+    coh_status (*fail)(coh_status status, const char *message);
+    coh_status (*fail_os)(int error, const char *message);
+    int (*log_wants)(coh_log_level level);
+    void (*log)(coh_log_level level, const char *message);
+    coh_status (*region_shared)(uint64_t bytes, int huge, cohi_host_region *region);
+    coh_status (*region_prepared)(uint64_t bytes, int huge, cohi_host_region *region);
+    coh_status (*region_attach)(int fd, uint64_t bytes, int huge, cohi_host_region *region);
+    coh_status (*region_commit)(cohi_host_region *region, uint64_t from, uint64_t to);
+    void (*region_decommit)(cohi_host_region *region, uint64_t from, uint64_t to);
+    void (*region_release)(cohi_host_region *region);
+} cohi_services;
+
+/* What the symbol is. */
+typedef struct cohi_module {
+    size_t size;
+    unsigned contract;   /* COHI_CONTRACT */
+    const char *version; /* of Cohort */
+    const cohi_engine *engine;
+    void (*set_services)(const cohi_services *services);
+} cohi_module;
+
+#define COHI_MODULE_SYMBOL cohort_module
+
+/* Opens the module of engine `name`, once a process: looks in COHORT_MODULES, beside the library, and
+ * where it was to be installed. COH_NOT_AVAILABLE with the loader's reason. */
+coh_status cohi_module_open(const char *name, const cohi_engine **engine);
+
+#endif
