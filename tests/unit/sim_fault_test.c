@@ -2,6 +2,8 @@
  * Its checks of what a peer asks for are those of docs/faults.md F15. */
 #include "sim_rig.h"
 
+#include <stdbool.h>
+
 #include "base/clock.h"
 #include "engine/sim/script.h"
 
@@ -341,16 +343,78 @@ static void test_cancel_ends_an_op_for_good(void **state)
 
 /* ---- closing ---- */
 
-static void test_what_was_issued_arrives_though_the_rank_left(void **state)
+/* Leaving completes what was issued and tells the others; closing alone does neither. */
+static void test_a_rank_leaves_before_it_closes(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(&cohi_engine_sim, 2, "seed=2,patience=1,delay=1000");
+    uint64_t one = 1;
+    cohi_op left = COHI_NEW_OP;
+    assert_int_equal(rig_put(rig, 0, 1, 0, &one, sizeof one, NULL), COH_OK);
+    assert_int_equal(rig_word(rig, 1, 0), 0);
+    assert_int_equal(rig->engine->lifecycle->leave(rig->endpoint[0], &left), COH_OK);
+    while (!rig_done(&left))
+        rig->engine->lifecycle->progress(rig->endpoint[0]);
+    assert_int_equal(left.status, COH_OK);
+    assert_int_equal(rig_word(rig, 1, 0), 1);
+    assert_int_equal(atomic_load(&rig->world[1].left_count), 1);
+    rig_close_rank(rig, 0);
+    assert_int_equal(rig_put(rig, 1, 0, 0, &one, sizeof one, NULL), COH_OK);
+    assert_int_equal(rig_quiet(rig, 1), COH_PEER_LOST);
+    rig_close(rig);
+}
+
+static void test_closing_alone_loses_what_is_under_way(void **state)
 {
     (void)state;
     struct rig *rig = rig_open(&cohi_engine_sim, 2, "seed=2,patience=1,delay=1000");
     uint64_t one = 1;
     assert_int_equal(rig_put(rig, 0, 1, 0, &one, sizeof one, NULL), COH_OK);
     rig_close_rank(rig, 0);
+    assert_int_equal(rig_word(rig, 1, 0), 0);
+    rig_close(rig);
+}
+
+/* A quiet says for whom it waits until it is done. */
+static void test_quiet_tells_for_whom_it_waits(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(&cohi_engine_sim, 3, "seed=4,patience=1,delay=1000");
+    uint64_t one = 1;
+    cohi_op none = COHI_NEW_OP, quiet = COHI_NEW_OP;
+    assert_int_equal(rig->engine->rma->quiet(rig->endpoint[0], 0, &none), COH_OK);
+    assert_int_equal(atomic_load(&none.waits_for), -1);
+    assert_int_equal(rig_put(rig, 0, 2, 0, &one, sizeof one, NULL), COH_OK);
+    assert_int_equal(rig->engine->rma->quiet(rig->endpoint[0], 0, &quiet), COH_OK);
+    assert_int_equal(atomic_load(&quiet.waits_for), 2);
+    while (!rig_done(&none) || !rig_done(&quiet))
+        rig->engine->lifecycle->progress(rig->endpoint[0]);
+    rig_close(rig);
+}
+
+/* A call that fails leaves nothing behind: the next one works. */
+static void test_a_call_fails_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(&cohi_engine_sim, 2, "seed=1,patience=1,fail=0@1");
+    uint64_t one = 1;
+    assert_int_equal(rig_put(rig, 0, 1, 0, &one, sizeof one, NULL), COH_TRANSPORT);
+    assert_int_equal(rig_put(rig, 0, 1, 0, &one, sizeof one, NULL), COH_OK);
+    assert_int_equal(rig_quiet(rig, 0), COH_OK);
     assert_int_equal(rig_word(rig, 1, 0), 1);
-    assert_int_equal(rig_put(rig, 1, 0, 0, &one, sizeof one, NULL), COH_OK);
-    assert_int_equal(rig_quiet(rig, 1), COH_PEER_LOST);
+    rig_close(rig);
+}
+
+static void test_ranks_of_a_host_are_mapped(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(&cohi_engine_sim, 5, "seed=1,hosts=2");
+    for (int rank = 0; rank < 5; rank++)
+        for (int other = 0; other < 5; other++) {
+            bool mapped = rig->engine->memory->peer_pointer(rig->endpoint[rank], RIG_SEGMENT, other)
+                          != NULL;
+            assert_int_equal(mapped, (rank < 3) == (other < 3));
+        }
     rig_close(rig);
 }
 
@@ -530,7 +594,11 @@ int main(void)
         cmocka_unit_test(test_when_all_stall_all_go_on),
         cmocka_unit_test(test_killed_rank_frees_the_stalled),
         cmocka_unit_test(test_cancel_ends_an_op_for_good),
-        cmocka_unit_test(test_what_was_issued_arrives_though_the_rank_left),
+        cmocka_unit_test(test_a_rank_leaves_before_it_closes),
+        cmocka_unit_test(test_closing_alone_loses_what_is_under_way),
+        cmocka_unit_test(test_quiet_tells_for_whom_it_waits),
+        cmocka_unit_test(test_a_call_fails_once),
+        cmocka_unit_test(test_ranks_of_a_host_are_mapped),
         cmocka_unit_test(test_several_threads_a_rank),
         cmocka_unit_test(test_seed_replays),
         cmocka_unit_test(test_kill_replays),
