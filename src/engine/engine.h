@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 1
+#define COHI_CONTRACT 2
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -53,6 +53,9 @@ enum {
 
 /* A put of at most this many bytes has copied its source when the slot returns. */
 enum { COHI_INLINE_BYTES = 64 };
+
+/* The head of a channel message has at most this many bytes. */
+enum { COHI_HEAD_BYTES = 128 };
 
 /*
  * One operation under way. Core zeroes it; the engine sets `status` and, where it failed, `rank`,
@@ -127,7 +130,7 @@ typedef struct cohi_engine_facts {
     int reopens;              /* whether it can be opened again after the last close */
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
-    uint64_t message_bytes;   /* most bytes of one channel message; 0: any */
+    uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
 } cohi_engine_facts;
 
@@ -277,11 +280,12 @@ typedef struct cohi_engine_atomic {
 typedef struct cohi_engine_channel {
     size_t size;
 
-    /* Sends a message to `rank`, which its core gets by `deliver`, whole and in order of sending.
-     * The op is done when the bytes may be reused; up to COHI_INLINE_BYTES they are on return, and
-     * the op may be NULL. */
-    coh_status (*send)(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
-                       cohi_op *op);
+    /* Sends a message to `rank`: `head`, then `body`, which its core gets by `deliver` in one piece,
+     * messages in order of sending. The head, of up to COHI_HEAD_BYTES, is copied when the slot
+     * returns. The body may be of any length up to the facts' message_bytes, and stays the caller's:
+     * the op is done when it may be reused. Without a body the op may be NULL. */
+    coh_status (*send)(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                       const void *body, size_t body_bytes, cohi_op *op);
 } cohi_engine_channel;
 
 /* ---- collective: what the library behind does better than core ---- */

@@ -25,7 +25,7 @@ struct frame_head {
     uint64_t other;
 };
 
-_Static_assert(sizeof(struct frame_head) <= COHI_INLINE_BYTES, "frames without data need no op");
+_Static_assert(sizeof(struct frame_head) <= COHI_HEAD_BYTES, "frames without data need no op");
 
 /* A frame that the engine has. */
 struct flying {
@@ -48,11 +48,12 @@ enum { FLYING_MOST = 16 }; /* pieces of long messages that the engine has at onc
 static coh_status send_short(coh_world *world, int to, const struct frame_head *head,
                              const void *data, size_t bytes)
 {
-    unsigned char frame[COHI_INLINE_BYTES];
+    unsigned char frame[COHI_HEAD_BYTES];
     memcpy(frame, head, sizeof *head);
     if (bytes > 0)
         memcpy(frame + sizeof *head, data, bytes);
-    return world->engine->channel->send(world->endpoint, to, frame, sizeof *head + bytes, NULL);
+    return world->engine->channel->send(world->endpoint, to, frame, sizeof *head + bytes, NULL, 0,
+                                        NULL);
 }
 
 /* The data is copied; the engine may have the copy as long as it likes. Neither lock of the
@@ -61,16 +62,15 @@ static coh_status send_frame(cohi_mailbox *box, int to, const struct frame_head 
                              const void *data, size_t bytes)
 {
     coh_world *world = box->world;
-    if (sizeof *head + bytes <= COHI_INLINE_BYTES)
+    if (sizeof *head + bytes <= COHI_HEAD_BYTES)
         return send_short(world, to, head, data, bytes);
-    struct flying *frame = malloc(sizeof *frame + sizeof *head + bytes);
+    struct flying *frame = malloc(sizeof *frame + bytes);
     if (!frame)
         return COH_NO_MEMORY;
     frame->op = (cohi_op){.status = COH_OK};
-    memcpy(frame->bytes, head, sizeof *head);
-    memcpy(frame->bytes + sizeof *head, data, bytes);
-    coh_status status = world->engine->channel->send(world->endpoint, to, frame->bytes,
-                                                     sizeof *head + bytes, &frame->op);
+    memcpy(frame->bytes, data, bytes);
+    coh_status status = world->engine->channel->send(world->endpoint, to, head, sizeof *head,
+                                                     frame->bytes, bytes, &frame->op);
     if (status != COH_OK) {
         free(frame);
         return status;
