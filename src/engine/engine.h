@@ -164,6 +164,11 @@ typedef struct cohi_engine_lifecycle {
 
     void (*query)(cohi_endpoint *endpoint, cohi_engine_facts *facts);
 
+    /* Gives up on an op that is not done: on return it is done, with COH_TRANSPORT, and the engine
+     * touches neither it nor its buffers again, if need be by closing the link to the peer. There
+     * where a slot takes an op. */
+    void (*cancel)(cohi_endpoint *endpoint, cohi_op *op);
+
     /* Does what can be done at once: polls completions, moves bytes. NULL for an engine whose
      * progress needs no calls. Never sleeps. */
     void (*progress)(cohi_endpoint *endpoint);
@@ -253,10 +258,6 @@ typedef struct cohi_engine_rma {
 
     /* The op is done when all that this context issued before is complete, at the targets too. */
     coh_status (*quiet)(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
-
-    /* Gives up on an op that is not done: on return it is done, with COH_TRANSPORT, and the engine
-     * touches neither it nor its buffers again, if need be by closing the link to the peer. */
-    void (*cancel)(cohi_endpoint *endpoint, cohi_op *op);
 } cohi_engine_rma;
 
 /* ---- atomic: read-modify-writes on regions that are not mapped ---- */

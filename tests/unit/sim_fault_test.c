@@ -327,7 +327,7 @@ static void test_cancel_ends_an_op_for_good(void **state)
         cohi_op *ops[] = {&get, &put, &quiet};
         for (int i = 0; i < 3; i++) {
             int was_done = rig_done(ops[i]);
-            rig->engine->rma->cancel(rig->endpoint[0], ops[i]);
+            rig->engine->lifecycle->cancel(rig->endpoint[0], ops[i]);
             assert_true(rig_done(ops[i]));
             assert_int_equal(ops[i]->status, was_done ? COH_OK : COH_TRANSPORT);
             cancelled += !was_done;

@@ -416,7 +416,7 @@ coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int 
     if (status == COH_OK && engine_op->status == COH_OK)
         return COH_OK;
     if (!atomic_load_explicit(&engine_op->done, memory_order_acquire))
-        world->engine->rma->cancel(world->endpoint, engine_op);
+        world->engine->lifecycle->cancel(world->endpoint, engine_op);
     if (status != COH_OK)
         return status;
     if (engine_op->status == COH_PEER_LOST)

@@ -50,12 +50,21 @@ static void sim_idle(cohi_endpoint *endpoint, uint64_t timeout_ns)
     cohi_turn_end(endpoint);
 }
 
+static void sim_cancel(cohi_endpoint *endpoint, cohi_op *op)
+{
+    pthread_mutex_lock(&endpoint->fabric->lock);
+    cohi_flight_cancel(endpoint, op);
+    cohi_fabric_tell(endpoint->fabric);
+    pthread_mutex_unlock(&endpoint->fabric->lock);
+}
+
 static const cohi_engine_lifecycle lifecycle = {
     .size = sizeof lifecycle,
     .probe = sim_probe,
     .open = cohi_fabric_join,
     .close = cohi_fabric_leave,
     .query = sim_query,
+    .cancel = sim_cancel,
     .progress = sim_progress,
     .idle = sim_idle,
 };
@@ -234,14 +243,6 @@ static coh_status sim_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *
     return status;
 }
 
-static void sim_cancel(cohi_endpoint *endpoint, cohi_op *op)
-{
-    pthread_mutex_lock(&endpoint->fabric->lock);
-    cohi_flight_cancel(endpoint, op);
-    cohi_fabric_tell(endpoint->fabric);
-    pthread_mutex_unlock(&endpoint->fabric->lock);
-}
-
 static const cohi_engine_rma rma_group = {
     .size = sizeof rma_group,
     .put = sim_put,
@@ -249,7 +250,6 @@ static const cohi_engine_rma rma_group = {
     .put_signal = sim_put_signal,
     .fence = sim_fence,
     .quiet = sim_quiet,
-    .cancel = sim_cancel,
 };
 
 /* ---- atomic ---- */
