@@ -2,9 +2,9 @@
 
 #include "core/health/control.h"
 #include "core/message/match.h"
+#include "core/message/parcel.h"
 #include "core/health/verdict.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum frame_kind {
@@ -27,26 +27,16 @@ struct frame_head {
 
 _Static_assert(sizeof(struct frame_head) <= COHI_HEAD_BYTES, "frames without data need no op");
 
-/* A frame that the engine has. */
-struct flying {
-    cohi_link link;
-    cohi_op op;
-    unsigned char bytes[];
-};
+/* ---- sending frames; neither lock of the mailbox is held that an upcall needs ---- */
 
-/* A frame without data, to be sent by the next call that waits. */
-struct answer {
-    cohi_link link;
-    int to;
-    struct frame_head head;
-};
+static coh_status send_head(coh_world *world, int to, const struct frame_head *head)
+{
+    return world->engine->channel->send(world->endpoint, to, head, sizeof *head, NULL, 0, NULL);
+}
 
-enum { FLYING_MOST = 16 }; /* pieces of long messages that the engine has at once */
-
-/* ---- sending frames ---- */
-
-static coh_status send_short(coh_world *world, int to, const struct frame_head *head,
-                             const void *data, size_t bytes)
+/* With its data behind it, which fits. */
+static coh_status send_inline(coh_world *world, int to, const struct frame_head *head,
+                              const void *data, size_t bytes)
 {
     unsigned char frame[COHI_HEAD_BYTES];
     memcpy(frame, head, sizeof *head);
@@ -56,113 +46,73 @@ static coh_status send_short(coh_world *world, int to, const struct frame_head *
                                         NULL);
 }
 
-/* The data is copied; the engine may have the copy as long as it likes. Neither lock of the
- * mailbox is held that an upcall needs. */
-static coh_status send_frame(cohi_mailbox *box, int to, const struct frame_head *head,
-                             const void *data, size_t bytes)
-{
-    coh_world *world = box->world;
-    if (sizeof *head + bytes <= COHI_HEAD_BYTES)
-        return send_short(world, to, head, data, bytes);
-    struct flying *frame = malloc(sizeof *frame + bytes);
-    if (!frame)
-        return COH_NO_MEMORY;
-    frame->op = (cohi_op){.status = COH_OK};
-    memcpy(frame->bytes, data, bytes);
-    coh_status status = world->engine->channel->send(world->endpoint, to, head, sizeof *head,
-                                                     frame->bytes, bytes, &frame->op);
-    if (status != COH_OK) {
-        free(frame);
-        return status;
-    }
-    cohi_latch_take(&box->lock);
-    cohi_queue_append(&box->flying, &frame->link);
-    box->flying_count++;
-    cohi_latch_give(&box->lock);
-    atomic_fetch_add(&box->work, 1);
-    return COH_OK;
-}
-
-static bool answer(cohi_mailbox *box, int to, struct frame_head head)
-{
-    struct answer *made = malloc(sizeof *made);
-    if (!made)
-        return false;
-    *made = (struct answer){.to = to, .head = head};
-    cohi_queue_append(&box->outbox, &made->link);
-    atomic_fetch_add(&box->work, 1);
-    return true;
-}
-
-static void reap(cohi_mailbox *box)
-{
-    cohi_link *next, *at = cohi_queue_first(&box->flying);
-    for (; at; at = next) {
-        struct flying *frame = (struct flying *)at;
-        next = cohi_queue_next(&box->flying, at);
-        if (!atomic_load_explicit(&frame->op.done, memory_order_acquire))
-            continue;
-        cohi_queue_remove(at);
-        free(frame);
-        box->flying_count--;
-        atomic_fetch_sub(&box->work, 1);
-    }
-}
-
-static struct answer *take_answer(cohi_mailbox *box)
-{
-    cohi_latch_take(&box->lock);
-    reap(box);
-    cohi_link *first = cohi_queue_first(&box->outbox);
-    if (first)
-        cohi_queue_remove(first);
-    cohi_latch_give(&box->lock);
-    return (struct answer *)first;
-}
-
-/* An answer to a peer that is gone has nobody to miss it. */
-void cohi_frame_flush(cohi_mailbox *box)
-{
-    struct answer *made;
-    while ((made = take_answer(box))) {
-        (void)send_short(box->world, made->to, &made->head, NULL, 0);
-        free(made);
-        atomic_fetch_sub(&box->work, 1);
-    }
-}
-
 /* It is no use to a peer that is gone itself. */
 void cohi_frame_leave(cohi_mailbox *box, int to)
 {
-    (void)send_short(box->world, to, &(struct frame_head){.kind = FRAME_LEFT}, NULL, 0);
+    (void)send_head(box->world, to, &(struct frame_head){.kind = FRAME_LEFT});
 }
 
 /* ---- credit ---- */
 
-static bool spend(cohi_partner *partner, int64_t cost)
+static bool has_credit(cohi_partner *partner, int64_t cost)
 {
-    if (atomic_load_explicit(&partner->credit, memory_order_relaxed) < cost)
-        return false;
+    return atomic_load_explicit(&partner->credit, memory_order_relaxed) >= cost;
+}
+
+static void spend(cohi_partner *partner, int64_t cost)
+{
     atomic_fetch_sub(&partner->credit, cost);
-    return true;
 }
 
 void cohi_frame_consumed(cohi_mailbox *box, int from, uint64_t cost)
 {
     cohi_partner *partner = &box->partners[from];
     partner->owed += cost;
-    if (partner->owed < COHI_UNEXPECTED_BYTES / 4)
+    if (partner->owed < COHI_UNEXPECTED_BYTES / 4 || partner->is_crediting)
         return;
-    if (answer(box, from, (struct frame_head){.kind = FRAME_CREDIT, .bytes = partner->owed}))
+    partner->is_crediting = true;
+    cohi_queue_append(&box->crediting, &partner->crediting);
+    atomic_fetch_add(&box->work, 1);
+}
+
+static cohi_partner *take_crediting(cohi_mailbox *box, uint64_t *owed)
+{
+    cohi_latch_take(&box->lock);
+    cohi_link *first = cohi_queue_first(&box->crediting);
+    cohi_partner *partner =
+        first ? (cohi_partner *)((char *)first - offsetof(cohi_partner, crediting)) : NULL;
+    if (partner) {
+        cohi_queue_remove(first);
+        partner->is_crediting = false;
+        *owed = partner->owed;
         partner->owed = 0;
+        atomic_fetch_sub(&box->work, 1);
+    }
+    cohi_latch_give(&box->lock);
+    return partner;
+}
+
+/* What could not be sent goes with the next. */
+static void give_credit(cohi_mailbox *box)
+{
+    cohi_partner *partner;
+    uint64_t owed;
+    while ((partner = take_crediting(box, &owed))) {
+        struct frame_head head = {.kind = FRAME_CREDIT, .bytes = owed};
+        if (send_head(box->world, (int)(partner - box->partners), &head) == COH_OK)
+            continue;
+        cohi_latch_take(&box->lock);
+        partner->owed += owed;
+        cohi_latch_give(&box->lock);
+    }
 }
 
 /* ---- requests ---- */
 
-static void start_moving(cohi_mailbox *box, coh_request *request)
+static void start_moving(cohi_mailbox *box, cohi_queue *queue, coh_request *request)
 {
     request->stage = COHI_REQUEST_MOVING;
-    cohi_queue_append(&box->moving, &request->link);
+    cohi_queue_append(queue, &request->link);
     atomic_fetch_add(&box->work, 1);
 }
 
@@ -174,49 +124,86 @@ static void end(cohi_mailbox *box, coh_request *request, coh_status status)
     cohi_request_complete(request, status);
 }
 
-static coh_status announce(cohi_mailbox *box, coh_request *send, int to)
+static void announce(cohi_mailbox *box, coh_request *send, int to)
 {
     cohi_latch_take(&box->lock);
     send->serial = ++box->serial;
     send->move = (cohi_move){.accepted = false};
-    start_moving(box, send);
+    start_moving(box, &box->moving, send);
     cohi_latch_give(&box->lock);
     struct frame_head head = {.kind = FRAME_OFFER,
                               .tag = send->tag,
                               .team = send->key,
                               .bytes = send->bytes,
                               .serial = send->serial};
-    coh_status status = send_frame(box, to, &head, NULL, 0);
+    coh_status status = send_head(box->world, to, &head);
     if (status == COH_OK)
-        return COH_OK;
+        return;
     cohi_latch_take(&box->lock);
     end(box, send, status);
+    cohi_latch_give(&box->lock);
+}
+
+/* The engine may have the copy as long as it likes. */
+static coh_status send_copy(cohi_mailbox *box, int to, const struct frame_head *head,
+                            const void *data, cohi_parcel *parcel)
+{
+    const coh_world *world = box->world;
+    memcpy(parcel->copy, data, head->bytes);
+    coh_status status = world->engine->channel->send(world->endpoint, to, head, sizeof *head,
+                                                     parcel->copy, head->bytes, &parcel->op);
+    cohi_latch_take(&box->lock);
+    if (status == COH_OK)
+        cohi_parcel_launch(box, parcel);
+    else
+        cohi_parcel_give(box, parcel);
     cohi_latch_give(&box->lock);
     return status;
 }
 
-static void send_whole(cohi_mailbox *box, coh_request *send, int to)
+/* True when nothing is in the way of sending it: *parcel is for a message that needs one. */
+static bool prepare_copy(cohi_mailbox *box, int to, cohi_parcel **parcel, coh_status *status)
+{
+    cohi_latch_take(&box->lock);
+    *status = cohi_parcel_take(box, to, NULL, parcel);
+    cohi_latch_give(&box->lock);
+    return *status != COH_OK || *parcel;
+}
+
+static bool send_whole(cohi_mailbox *box, coh_request *send, int to, int64_t cost)
 {
     struct frame_head head = {
         .kind = FRAME_MESSAGE, .tag = send->tag, .team = send->key, .bytes = send->bytes};
-    coh_status status = send_frame(box, to, &head, send->data, send->bytes);
+    bool fits_head = sizeof head + send->bytes <= COHI_HEAD_BYTES;
+    cohi_parcel *parcel = NULL;
+    coh_status status = COH_OK;
+    if (!fits_head && !prepare_copy(box, to, &parcel, &status))
+        return false;
+    spend(&box->partners[to], cost);
+    if (fits_head)
+        status = send_inline(box->world, to, &head, send->data, send->bytes);
+    else if (parcel)
+        status = send_copy(box, to, &head, send->data, parcel);
     cohi_latch_take(&box->lock);
     cohi_request_complete(send, status);
     cohi_latch_give(&box->lock);
+    return true;
 }
 
 bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to)
 {
-    bool whole = send->bytes <= COHI_FRAME_EAGER && send->bytes <= box->piece;
+    bool whole = send->bytes <= COHI_PARCEL_COPY && send->bytes <= box->piece;
     int64_t cost = COHI_ARRIVAL_COST + (whole ? (int64_t)send->bytes : 0);
-    if (!spend(&box->partners[to], cost))
+    if (!has_credit(&box->partners[to], cost))
         return false;
     if (whole)
-        send_whole(box, send, to);
-    else
-        (void)announce(box, send, to);
+        return send_whole(box, send, to, cost);
+    spend(&box->partners[to], cost);
+    announce(box, send, to);
     return true;
 }
+
+/* ---- accepting ---- */
 
 void cohi_frame_accept(cohi_mailbox *box, coh_request *receive, const cohi_envelope *envelope,
                        const cohi_offer *offer)
@@ -224,36 +211,8 @@ void cohi_frame_accept(cohi_mailbox *box, coh_request *receive, const cohi_envel
     receive->serial = ++box->serial;
     receive->bytes = envelope->bytes;
     receive->move = (cohi_move){.accepted = true, .partner = offer->serial};
-    start_moving(box, receive);
-    if (!answer(box, envelope->from,
-                (struct frame_head){
-                    .kind = FRAME_ACCEPT, .serial = offer->serial, .other = receive->serial}))
-        end(box, receive, COH_NO_MEMORY);
+    start_moving(box, &box->accepting, receive);
 }
-
-/* Sends the next piece; one thread at a time, since pieces are counted. */
-bool cohi_frame_step(cohi_mailbox *box, coh_request *request)
-{
-    cohi_move *move = &request->move;
-    if (request->op != COHI_OP_SEND || !move->accepted || request->users > 0
-        || box->flying_count >= FLYING_MOST)
-        return false;
-    size_t left = request->bytes - move->gone, bytes = left < box->piece ? left : box->piece;
-    struct frame_head head = {
-        .kind = FRAME_DATA, .bytes = bytes, .serial = move->partner, .other = move->gone};
-    int to = atomic_load_explicit(&request->peer, memory_order_relaxed);
-    request->users++;
-    cohi_latch_give(&box->lock);
-    coh_status status = send_frame(box, to, &head, request->data + head.other, bytes);
-    cohi_latch_take(&box->lock);
-    request->users--;
-    move->gone += bytes;
-    if (status != COH_OK || move->gone == request->bytes)
-        end(box, request, status);
-    return true;
-}
-
-/* ---- arriving ---- */
 
 static coh_request *find_moving(cohi_mailbox *box, cohi_opcode op, int peer, uint64_t serial)
 {
@@ -266,6 +225,105 @@ static coh_request *find_moving(cohi_mailbox *box, cohi_opcode op, int peer, uin
     }
     return NULL;
 }
+
+/* From here on its data may come, and it may be gone. */
+static bool take_accepting(cohi_mailbox *box, int *to, struct frame_head *head)
+{
+    cohi_latch_take(&box->lock);
+    cohi_link *first = cohi_queue_first(&box->accepting);
+    if (first) {
+        coh_request *receive = (coh_request *)first;
+        cohi_queue_remove(first);
+        cohi_queue_append(&box->moving, first);
+        *to = atomic_load_explicit(&receive->peer, memory_order_relaxed);
+        *head = (struct frame_head){
+            .kind = FRAME_ACCEPT, .serial = receive->move.partner, .other = receive->serial};
+    }
+    cohi_latch_give(&box->lock);
+    return first != NULL;
+}
+
+/* A sender that is gone gets its verdict elsewhere. */
+static void accept_all(cohi_mailbox *box)
+{
+    struct frame_head head;
+    int to;
+    while (take_accepting(box, &to, &head)) {
+        coh_status status = send_head(box->world, to, &head);
+        if (status == COH_OK || status == COH_PEER_LOST)
+            continue;
+        cohi_latch_take(&box->lock);
+        coh_request *receive = find_moving(box, COHI_OP_RECEIVE, to, head.other);
+        if (receive)
+            end(box, receive, status);
+        cohi_latch_give(&box->lock);
+    }
+}
+
+void cohi_frame_flush(cohi_mailbox *box)
+{
+    cohi_latch_take(&box->lock);
+    cohi_parcel_reap(box);
+    cohi_latch_give(&box->lock);
+    accept_all(box);
+    give_credit(box);
+}
+
+/* ---- moving ---- */
+
+static coh_status send_piece(const coh_world *world, const coh_request *request, int to, size_t at,
+                             size_t bytes, cohi_op *op)
+{
+    struct frame_head head = {
+        .kind = FRAME_DATA, .bytes = bytes, .serial = request->move.partner, .other = at};
+    return world->engine->channel->send(world->endpoint, to, &head, sizeof head, request->data + at,
+                                        bytes, op);
+}
+
+/* Gives the engine the next piece, with the lock let go of; one thread at a time, since pieces are
+ * counted. False when the peer has as many in flight as it may. */
+static bool launch_next(cohi_mailbox *box, coh_request *request)
+{
+    cohi_move *move = &request->move;
+    int peer = atomic_load_explicit(&request->peer, memory_order_relaxed);
+    size_t at = move->gone, left = request->bytes - at;
+    size_t bytes = left < box->piece ? left : box->piece;
+    cohi_parcel *parcel;
+    coh_status status = cohi_parcel_take(box, peer, request, &parcel);
+    if (status == COH_OK && !parcel)
+        return false;
+    if (parcel) {
+        request->users++;
+        cohi_latch_give(&box->lock);
+        status = send_piece(box->world, request, peer, at, bytes, &parcel->op);
+        cohi_latch_take(&box->lock);
+        request->users--;
+    }
+    if (status == COH_OK) {
+        move->gone += bytes;
+        cohi_parcel_launch(box, parcel);
+        return true;
+    }
+    if (parcel)
+        cohi_parcel_give(box, parcel);
+    move->status = status;
+    return true;
+}
+
+bool cohi_frame_step(cohi_mailbox *box, coh_request *request)
+{
+    const cohi_move *move = &request->move;
+    if (request->op != COHI_OP_SEND || !move->accepted || request->users > 0)
+        return false;
+    if (move->gone < request->bytes && move->status == COH_OK)
+        return launch_next(box, request);
+    if (move->flying > 0)
+        return false;
+    end(box, request, move->status);
+    return true;
+}
+
+/* ---- arriving ---- */
 
 /* Each returns false for a frame that this library does not write. */
 
@@ -293,11 +351,13 @@ static bool on_accept(cohi_mailbox *box, int from, const struct frame_head *head
 {
     (void)data;
     coh_request *send = find_moving(box, COHI_OP_SEND, from, head->serial);
-    if (send) {
-        send->move.accepted = true;
-        send->move.partner = head->other;
-    }
-    return count == 0;
+    if (!send)
+        return count == 0;
+    if (count != 0 || send->move.accepted)
+        return false;
+    send->move.accepted = true;
+    send->move.partner = head->other;
+    return true;
 }
 
 static bool on_data(cohi_mailbox *box, int from, const struct frame_head *head,
@@ -309,7 +369,11 @@ static bool on_data(cohi_mailbox *box, int from, const struct frame_head *head,
     if (count != head->bytes || head->other != receive->move.gone
         || count > receive->bytes - receive->move.gone)
         return false;
+    receive->users++;
+    cohi_latch_give(&box->lock);
     memcpy(receive->data + receive->move.gone, data, count);
+    cohi_latch_take(&box->lock);
+    receive->users--;
     receive->move.gone += count;
     if (receive->move.gone == receive->bytes)
         end(box, receive, COH_OK);
@@ -320,8 +384,10 @@ static bool on_credit(cohi_mailbox *box, int from, const struct frame_head *head
                       const unsigned char *data, size_t count)
 {
     (void)data;
+    if (count != 0 || head->bytes > COHI_UNEXPECTED_BYTES)
+        return false;
     atomic_fetch_add(&box->partners[from].credit, (int64_t)head->bytes);
-    return count == 0 && head->bytes <= COHI_UNEXPECTED_BYTES;
+    return true;
 }
 
 static bool on_left(cohi_mailbox *box, int from, const struct frame_head *head,
@@ -360,16 +426,4 @@ void cohi_frame_deliver(coh_world *world, int from, const void *bytes, size_t co
     if (!dispatch(world->mailbox, from, bytes, count))
         cohi_verdict_lost(world, from, COHI_LOSS_LINK, 0);
     cohi_slot_ring(world->slot);
-}
-
-void cohi_frame_close(cohi_mailbox *box)
-{
-    cohi_queue *queues[] = {&box->outbox, &box->flying};
-    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
-        cohi_link *at;
-        while ((at = cohi_queue_first(queues[i]))) {
-            cohi_queue_remove(at);
-            free(at);
-        }
-    }
 }

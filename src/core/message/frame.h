@@ -3,18 +3,16 @@
  *
  * Short messages travel whole, under credit: the sender knows how many bytes the receiver still
  * takes unasked. Long ones are announced; the receiver accepts when it has a buffer, and the data
- * follows in pieces that go straight there. Frames that answer are queued, and sent by the next
- * call that waits: an upcall must not send.
+ * follows in pieces, from the one's memory straight to the other's. An upcall must not send: what is
+ * to be answered is noted, and sent by the next call that makes progress.
  */
 #ifndef COHI_CORE_MESSAGE_FRAME_H
 #define COHI_CORE_MESSAGE_FRAME_H
 
 #include "core/message/mailbox.h"
 
-enum { COHI_FRAME_EAGER = 8192 };
-
-/* Sends or announces; out_lock is held, lock is not. False: no credit. The request is
- * complete, moving, or has failed. */
+/* Sends or announces; out_lock is held, lock is not. False: no credit, or as much is in flight to
+ * the peer as may be. Otherwise the request is complete, moving, or has failed. */
 bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to);
 
 /* Accepts an offer that came by frame; lock held. */
@@ -30,13 +28,10 @@ bool cohi_frame_step(cohi_mailbox *box, coh_request *request);
 /* Tells a peer that this rank leaves. */
 void cohi_frame_leave(cohi_mailbox *box, int to);
 
-/* Sends what upcalls left in the outbox, and frees what the engine is done with. */
+/* Sends what upcalls have noted, and ends the parcels that the engine is done with. */
 void cohi_frame_flush(cohi_mailbox *box);
 
 /* Takes what came by channel; any kind but COHI_FRAME_CONTROL (core/health/control.h). */
 void cohi_frame_deliver(coh_world *world, int from, const void *bytes, size_t count);
-
-/* Frees the frames; the engine is closed. */
-void cohi_frame_close(cohi_mailbox *box);
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/message/frame.h"
 #include "core/message/large.h"
 #include "core/message/match.h"
+#include "core/message/parcel.h"
 #include "core/health/wait.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static cohi_mailbox *allocate(coh_world *world)
         open_partner(&partners[rank]);
     cohi_queue_init(&box->posted_any);
     cohi_queue_init(&box->moving);
-    cohi_queue_init(&box->outbox);
+    cohi_queue_init(&box->accepting);
+    cohi_queue_init(&box->crediting);
     cohi_queue_init(&box->flying);
     return box;
 }
@@ -91,7 +93,7 @@ void cohi_mailbox_close(coh_world *world)
         return;
     give_up_owned(box);
     cohi_match_close(box);
-    cohi_frame_close(box);
+    cohi_parcel_close(box);
     free(box->partners);
     free(box->active);
     free(box);
@@ -367,17 +369,18 @@ bool cohi_mailbox_progress(cohi_mailbox *box)
     }
     if (COHI_LIKELY(atomic_load_explicit(&box->work, memory_order_relaxed) == 0))
         return any;
-    if (atomic_load_explicit(&box->pendings, memory_order_relaxed) > 0)
-        retry(box);
     if (box->world->remote)
         cohi_frame_flush(box);
+    if (atomic_load_explicit(&box->pendings, memory_order_relaxed) > 0)
+        retry(box);
     return move(box) || any;
 }
 
 static bool settled(cohi_mailbox *box)
 {
     cohi_latch_take(&box->lock);
-    bool all = !cohi_queue_first(&box->outbox) && !cohi_queue_first(&box->flying);
+    bool all = !cohi_queue_first(&box->accepting) && !cohi_queue_first(&box->crediting)
+               && !cohi_queue_first(&box->flying);
     cohi_latch_give(&box->lock);
     return all;
 }

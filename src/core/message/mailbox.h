@@ -20,6 +20,7 @@
 #include "core/world/world.h"
 
 typedef struct cohi_mailbox cohi_mailbox;
+struct cohi_parcel;
 
 /* Tags of core's own messages have this bit; COH_ANY_TAG does not match them. */
 #define COHI_TAG_INTERNAL UINT32_C(0x40000000)
@@ -66,7 +67,7 @@ typedef enum cohi_request_stage {
     COHI_REQUEST_NEW = 0,
     COHI_REQUEST_PENDING, /* a send that the carrier had no room for: in partner->pending */
     COHI_REQUEST_POSTED,  /* a receive that nothing matched yet */
-    COHI_REQUEST_MOVING,  /* announced or accepted: in mailbox->moving */
+    COHI_REQUEST_MOVING,  /* announced or accepted: in mailbox->moving, or accepting */
     COHI_REQUEST_TAKING   /* a receive of an arrival that is being absorbed */
 } cohi_request_stage;
 
@@ -86,9 +87,13 @@ typedef struct cohi_move {
     char *there;
     uint64_t chunks;
     uint64_t claimed; /* of them, when the request was given up */
-    size_t gone;      /* bytes streamed or sent in frames so far; for a receive, come */
-    bool accepted;    /* the receiver has a buffer (frames) */
-    uint64_t partner; /* the other side's serial (frames) */
+    size_t gone;      /* bytes streamed or given to the engine so far; for a receive, come */
+
+    /* By frames. */
+    bool accepted;     /* the receiver has a buffer */
+    uint64_t partner;  /* the other side's serial */
+    int flying;        /* parcels that the engine has of it */
+    coh_status status; /* of the first of them that failed */
 } cohi_move;
 
 struct coh_request {
@@ -126,12 +131,18 @@ typedef struct cohi_partner {
     _Atomic uint64_t idle_tickets; /* a bit each: no request of this rank uses it */
     _Atomic int64_t credit;        /* frames: bytes that the peer still takes unasked */
 
+    /* What the engine has of messages to it, and from it; the mailbox's lock. */
+    struct cohi_parcel *parcels; /* [COHI_PARCELS], or NULL: none was needed yet */
+    uint32_t busy_parcels;       /* a bit each */
+
     /* Receiving; the mailbox's lock. */
     cohi_lane_in in;
     cohi_queue arrivals;
     cohi_queue posted;
     uint64_t held; /* bytes of the arrivals, with their cost */
     uint64_t owed; /* frames: credit not yet given back */
+    cohi_link crediting;
+    bool is_crediting; /* it is in the mailbox's queue of those that get credit */
 
     atomic_int kernel; /* whether the kernel copies to and from it: 0 unknown, 1 yes, -1 no */
 } cohi_partner;
@@ -142,15 +153,15 @@ struct cohi_mailbox {
     cohi_partner *partners; /* [size] */
     cohi_queue posted_any;
     cohi_queue moving;
-    cohi_queue outbox;      /* short frames to be sent; upcalls must not send */
-    cohi_queue flying;      /* frames that the engine has */
-    int flying_count;       /* of those with data */
+    cohi_queue accepting;   /* receives whose sender is to be told; upcalls must not send */
+    cohi_queue crediting;   /* partners that get credit back, for the same reason */
+    cohi_queue flying;      /* parcels that the engine has */
     coh_request *owned;     /* all that coh_*_start made and nobody has waited for */
     uint64_t serial;        /* of the last request, and of the last arrival */
     uint64_t token;         /* proves to a peer that it reads this process */
     size_t piece;           /* data bytes of a frame */
     atomic_int offers;      /* arrivals on offer that nobody has accepted */
-    atomic_int work;        /* requests moving or pending, frames in the outbox or flying */
+    atomic_int work;        /* requests moving or pending, credit to give, parcels flying */
     atomic_int pendings;    /* requests pending */
     _Atomic uint64_t waits; /* counts what was waited for, so that others see that it goes on */
 

@@ -3,6 +3,7 @@
 #include "core/message/large.h"
 #include "core/message/match.h"
 #include "core/message/message.h"
+#include "core/message/parcel.h"
 #include "core/health/order.h"
 #include "core/health/peer.h"
 #include "core/onesided/rma.h"
@@ -99,7 +100,9 @@ static bool withdraw(coh_request *request)
         cohi_latch_take(&box->lock);
     }
     bool open = !is_done(request);
-    bool shared = open && request->stage == COHI_REQUEST_MOVING && request->move.ticket;
+    bool moving = open && request->stage == COHI_REQUEST_MOVING;
+    bool shared = moving && request->move.ticket;
+    bool flying = moving && request->move.flying > 0;
     if (open)
         stop(box, partner, request);
     cohi_latch_give(&box->lock);
@@ -107,6 +110,8 @@ static bool withdraw(coh_request *request)
         cohi_latch_give(&partner->out_lock);
     if (shared)
         await_chunk(request);
+    if (flying)
+        cohi_parcel_recall(box, request);
     return open;
 }
 
