@@ -48,7 +48,8 @@ enum {
     COHI_CONTEXT_DEFAULT = 0, /* the user's puts and gets */
     COHI_CONTEXT_CONTROL = 1, /* core's own */
     COHI_CONTEXT_FIRST_FREE = 2,
-    COHI_CONTEXTS_MAX = 64
+    COHI_CONTEXT_MESSAGES = 64, /* core's puts and gets of long messages */
+    COHI_CONTEXTS_MAX = 65
 };
 
 /* A put of at most this many bytes has copied its source when the slot returns. */

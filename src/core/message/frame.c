@@ -1,41 +1,22 @@
 #include "core/message/frame.h"
 
 #include "core/health/control.h"
+#include "core/message/far.h"
 #include "core/message/match.h"
 #include "core/message/parcel.h"
 #include "core/health/verdict.h"
 
 #include <string.h>
 
-enum frame_kind {
-    FRAME_MESSAGE = 2, /* head, data */
-    FRAME_OFFER = 3,   /* serial: the send's */
-    FRAME_ACCEPT = 4,  /* serial: the send's; other: the receive's */
-    FRAME_DATA = 5,    /* serial: the receive's; other: the offset; data */
-    FRAME_CREDIT = 6,  /* bytes: how many */
-    FRAME_LEFT = 7     /* the last one */
-};
+/* ---- sending ---- */
 
-struct frame_head {
-    uint32_t kind;
-    uint32_t tag;
-    uint64_t team;
-    uint64_t bytes;
-    uint64_t serial;
-    uint64_t other;
-};
-
-_Static_assert(sizeof(struct frame_head) <= COHI_HEAD_BYTES, "frames without data need no op");
-
-/* ---- sending frames; neither lock of the mailbox is held that an upcall needs ---- */
-
-static coh_status send_head(coh_world *world, int to, const struct frame_head *head)
+coh_status cohi_frame_send(const coh_world *world, int to, const cohi_frame_head *head)
 {
     return world->engine->channel->send(world->endpoint, to, head, sizeof *head, NULL, 0, NULL);
 }
 
 /* With its data behind it, which fits. */
-static coh_status send_inline(coh_world *world, int to, const struct frame_head *head,
+static coh_status send_inline(coh_world *world, int to, const cohi_frame_head *head,
                               const void *data, size_t bytes)
 {
     unsigned char frame[COHI_HEAD_BYTES];
@@ -49,7 +30,7 @@ static coh_status send_inline(coh_world *world, int to, const struct frame_head 
 /* It is no use to a peer that is gone itself. */
 void cohi_frame_leave(cohi_mailbox *box, int to)
 {
-    (void)send_head(box->world, to, &(struct frame_head){.kind = FRAME_LEFT});
+    (void)cohi_frame_send(box->world, to, &(cohi_frame_head){.kind = COHI_FRAME_LEFT});
 }
 
 /* ---- credit ---- */
@@ -98,8 +79,8 @@ static void give_credit(cohi_mailbox *box)
     cohi_partner *partner;
     uint64_t owed;
     while ((partner = take_crediting(box, &owed))) {
-        struct frame_head head = {.kind = FRAME_CREDIT, .bytes = owed};
-        if (send_head(box->world, (int)(partner - box->partners), &head) == COH_OK)
+        cohi_frame_head head = {.kind = COHI_FRAME_CREDIT, .bytes = owed};
+        if (cohi_frame_send(box->world, (int)(partner - box->partners), &head) == COH_OK)
             continue;
         cohi_latch_take(&box->lock);
         partner->owed += owed;
@@ -107,45 +88,29 @@ static void give_credit(cohi_mailbox *box)
     }
 }
 
-/* ---- requests ---- */
-
-static void start_moving(cohi_mailbox *box, cohi_queue *queue, coh_request *request)
-{
-    request->stage = COHI_REQUEST_MOVING;
-    cohi_queue_append(queue, &request->link);
-    atomic_fetch_add(&box->work, 1);
-}
-
-static void end(cohi_mailbox *box, coh_request *request, coh_status status)
-{
-    cohi_queue_remove(&request->link);
-    request->stage = COHI_REQUEST_NEW;
-    atomic_fetch_sub(&box->work, 1);
-    cohi_request_complete(request, status);
-}
+/* ---- issuing ---- */
 
 static void announce(cohi_mailbox *box, coh_request *send, int to)
 {
     cohi_latch_take(&box->lock);
-    send->serial = ++box->serial;
-    send->move = (cohi_move){.accepted = false};
-    start_moving(box, &box->moving, send);
+    cohi_far_announce(box, send);
     cohi_latch_give(&box->lock);
-    struct frame_head head = {.kind = FRAME_OFFER,
-                              .tag = send->tag,
-                              .team = send->key,
-                              .bytes = send->bytes,
-                              .serial = send->serial};
-    coh_status status = send_head(box->world, to, &head);
+    cohi_frame_head head = {.kind = COHI_FRAME_OFFER,
+                            .tag = send->tag,
+                            .team = send->key,
+                            .bytes = send->bytes,
+                            .serial = send->serial,
+                            .place = send->move.place};
+    coh_status status = cohi_frame_send(box->world, to, &head);
     if (status == COH_OK)
         return;
     cohi_latch_take(&box->lock);
-    end(box, send, status);
+    cohi_far_end(box, send, status);
     cohi_latch_give(&box->lock);
 }
 
 /* The engine may have the copy as long as it likes. */
-static coh_status send_copy(cohi_mailbox *box, int to, const struct frame_head *head,
+static coh_status send_copy(cohi_mailbox *box, int to, const cohi_frame_head *head,
                             const void *data, cohi_parcel *parcel)
 {
     const coh_world *world = box->world;
@@ -172,8 +137,8 @@ static bool prepare_copy(cohi_mailbox *box, int to, cohi_parcel **parcel, coh_st
 
 static bool send_whole(cohi_mailbox *box, coh_request *send, int to, int64_t cost)
 {
-    struct frame_head head = {
-        .kind = FRAME_MESSAGE, .tag = send->tag, .team = send->key, .bytes = send->bytes};
+    cohi_frame_head head = {
+        .kind = COHI_FRAME_MESSAGE, .tag = send->tag, .team = send->key, .bytes = send->bytes};
     bool fits_head = sizeof head + send->bytes <= COHI_HEAD_BYTES;
     cohi_parcel *parcel = NULL;
     coh_status status = COH_OK;
@@ -205,29 +170,8 @@ bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to)
 
 /* ---- accepting ---- */
 
-void cohi_frame_accept(cohi_mailbox *box, coh_request *receive, const cohi_envelope *envelope,
-                       const cohi_offer *offer)
-{
-    receive->serial = ++box->serial;
-    receive->bytes = envelope->bytes;
-    receive->move = (cohi_move){.accepted = true, .partner = offer->serial};
-    start_moving(box, &box->accepting, receive);
-}
-
-static coh_request *find_moving(cohi_mailbox *box, cohi_opcode op, int peer, uint64_t serial)
-{
-    for (cohi_link *at = cohi_queue_first(&box->moving); at;
-         at = cohi_queue_next(&box->moving, at)) {
-        coh_request *request = (coh_request *)at;
-        if (request->op == op && request->serial == serial && !request->move.ticket
-            && atomic_load_explicit(&request->peer, memory_order_relaxed) == peer)
-            return request;
-    }
-    return NULL;
-}
-
 /* From here on its data may come, and it may be gone. */
-static bool take_accepting(cohi_mailbox *box, int *to, struct frame_head *head)
+static bool take_accepting(cohi_mailbox *box, int *to, cohi_frame_head *head)
 {
     cohi_latch_take(&box->lock);
     cohi_link *first = cohi_queue_first(&box->accepting);
@@ -236,8 +180,11 @@ static bool take_accepting(cohi_mailbox *box, int *to, struct frame_head *head)
         cohi_queue_remove(first);
         cohi_queue_append(&box->moving, first);
         *to = atomic_load_explicit(&receive->peer, memory_order_relaxed);
-        *head = (struct frame_head){
-            .kind = FRAME_ACCEPT, .serial = receive->move.partner, .other = receive->serial};
+        *head = (cohi_frame_head){.kind = COHI_FRAME_ACCEPT,
+                                  .tag = receive->move.landing,
+                                  .serial = receive->move.partner,
+                                  .other = receive->serial,
+                                  .place = receive->move.place};
     }
     cohi_latch_give(&box->lock);
     return first != NULL;
@@ -246,16 +193,16 @@ static bool take_accepting(cohi_mailbox *box, int *to, struct frame_head *head)
 /* A sender that is gone gets its verdict elsewhere. */
 static void accept_all(cohi_mailbox *box)
 {
-    struct frame_head head;
+    cohi_frame_head head;
     int to;
     while (take_accepting(box, &to, &head)) {
-        coh_status status = send_head(box->world, to, &head);
+        coh_status status = cohi_frame_send(box->world, to, &head);
         if (status == COH_OK || status == COH_PEER_LOST)
             continue;
         cohi_latch_take(&box->lock);
-        coh_request *receive = find_moving(box, COHI_OP_RECEIVE, to, head.other);
+        coh_request *receive = cohi_far_find(box, COHI_OP_RECEIVE, to, head.other);
         if (receive)
-            end(box, receive, status);
+            cohi_far_end(box, receive, status);
         cohi_latch_give(&box->lock);
     }
 }
@@ -269,65 +216,17 @@ void cohi_frame_flush(cohi_mailbox *box)
     give_credit(box);
 }
 
-/* ---- moving ---- */
-
-static coh_status send_piece(const coh_world *world, const coh_request *request, int to, size_t at,
-                             size_t bytes, cohi_op *op)
-{
-    struct frame_head head = {
-        .kind = FRAME_DATA, .bytes = bytes, .serial = request->move.partner, .other = at};
-    return world->engine->channel->send(world->endpoint, to, &head, sizeof head, request->data + at,
-                                        bytes, op);
-}
-
-/* Gives the engine the next piece, with the lock let go of; one thread at a time, since pieces are
- * counted. False when the peer has as many in flight as it may. */
-static bool launch_next(cohi_mailbox *box, coh_request *request)
-{
-    cohi_move *move = &request->move;
-    int peer = atomic_load_explicit(&request->peer, memory_order_relaxed);
-    size_t at = move->gone, left = request->bytes - at;
-    size_t bytes = left < box->piece ? left : box->piece;
-    cohi_parcel *parcel;
-    coh_status status = cohi_parcel_take(box, peer, request, &parcel);
-    if (status == COH_OK && !parcel)
-        return false;
-    if (parcel) {
-        request->users++;
-        cohi_latch_give(&box->lock);
-        status = send_piece(box->world, request, peer, at, bytes, &parcel->op);
-        cohi_latch_take(&box->lock);
-        request->users--;
-    }
-    if (status == COH_OK) {
-        move->gone += bytes;
-        cohi_parcel_launch(box, parcel);
-        return true;
-    }
-    if (parcel)
-        cohi_parcel_give(box, parcel);
-    move->status = status;
-    return true;
-}
-
-bool cohi_frame_step(cohi_mailbox *box, coh_request *request)
-{
-    const cohi_move *move = &request->move;
-    if (request->op != COHI_OP_SEND || !move->accepted || request->users > 0)
-        return false;
-    if (move->gone < request->bytes && move->status == COH_OK)
-        return launch_next(box, request);
-    if (move->flying > 0)
-        return false;
-    end(box, request, move->status);
-    return true;
-}
-
 /* ---- arriving ---- */
 
 /* Each returns false for a frame that this library does not write. */
 
-static bool on_message(cohi_mailbox *box, int from, const struct frame_head *head,
+/* None, or a range that the engine reaches. */
+static bool is_place(const cohi_mailbox *box, uint64_t place, uint64_t bytes)
+{
+    return place == COHI_NO_OFFSET || (place <= box->reach && bytes <= box->reach - place);
+}
+
+static bool on_message(cohi_mailbox *box, int from, const cohi_frame_head *head,
                        const unsigned char *data, size_t count)
 {
     cohi_envelope envelope = {
@@ -335,39 +234,44 @@ static bool on_message(cohi_mailbox *box, int from, const struct frame_head *hea
     return count == head->bytes && cohi_match_deliver(box, &envelope, data, NULL, false);
 }
 
-static bool on_offer(cohi_mailbox *box, int from, const struct frame_head *head,
+static bool on_offer(cohi_mailbox *box, int from, const cohi_frame_head *head,
                      const unsigned char *data, size_t count)
 {
     (void)data;
     cohi_envelope envelope = {
         .team = head->team, .tag = head->tag, .from = from, .bytes = head->bytes};
-    cohi_offer offer = {.serial = head->serial};
-    return count == 0 && cohi_match_deliver(box, &envelope, NULL, &offer, false);
+    cohi_offer offer = {.serial = head->serial, .offset = head->place};
+    return count == 0 && is_place(box, head->place, head->bytes)
+           && cohi_match_deliver(box, &envelope, NULL, &offer, false);
 }
 
 /* A request that is not there was given up. */
-static bool on_accept(cohi_mailbox *box, int from, const struct frame_head *head,
+static bool on_accept(cohi_mailbox *box, int from, const cohi_frame_head *head,
                       const unsigned char *data, size_t count)
 {
     (void)data;
-    coh_request *send = find_moving(box, COHI_OP_SEND, from, head->serial);
+    coh_request *send = cohi_far_find(box, COHI_OP_SEND, from, head->serial);
     if (!send)
         return count == 0;
-    if (count != 0 || send->move.accepted)
+    if (count != 0 || send->move.accepted || !is_place(box, head->place, send->bytes)
+        || head->tag >= COHI_LANDINGS)
         return false;
     send->move.accepted = true;
     send->move.partner = head->other;
+    send->move.way = head->place == COHI_NO_OFFSET ? COHI_WAY_PIECES : COHI_WAY_PUT;
+    send->move.place = head->place;
+    send->move.landing = head->tag;
     return true;
 }
 
-static bool on_data(cohi_mailbox *box, int from, const struct frame_head *head,
+static bool on_data(cohi_mailbox *box, int from, const cohi_frame_head *head,
                     const unsigned char *data, size_t count)
 {
-    coh_request *receive = find_moving(box, COHI_OP_RECEIVE, from, head->serial);
+    coh_request *receive = cohi_far_find(box, COHI_OP_RECEIVE, from, head->serial);
     if (!receive)
         return true;
-    if (count != head->bytes || head->other != receive->move.gone
-        || count > receive->bytes - receive->move.gone)
+    if (receive->move.way != COHI_WAY_PIECES || count != head->bytes
+        || head->other != receive->move.gone || count > receive->bytes - receive->move.gone)
         return false;
     receive->users++;
     cohi_latch_give(&box->lock);
@@ -376,11 +280,25 @@ static bool on_data(cohi_mailbox *box, int from, const struct frame_head *head,
     receive->users--;
     receive->move.gone += count;
     if (receive->move.gone == receive->bytes)
-        end(box, receive, COH_OK);
+        cohi_far_end(box, receive, COH_OK);
     return true;
 }
 
-static bool on_credit(cohi_mailbox *box, int from, const struct frame_head *head,
+/* Only what was offered with a place, and is not being sent, can have been fetched. */
+static bool on_fetched(cohi_mailbox *box, int from, const cohi_frame_head *head,
+                       const unsigned char *data, size_t count)
+{
+    (void)data;
+    coh_request *send = cohi_far_find(box, COHI_OP_SEND, from, head->serial);
+    if (!send)
+        return count == 0;
+    if (count != 0 || send->move.accepted || send->move.place == COHI_NO_OFFSET)
+        return false;
+    cohi_far_end(box, send, COH_OK);
+    return true;
+}
+
+static bool on_credit(cohi_mailbox *box, int from, const cohi_frame_head *head,
                       const unsigned char *data, size_t count)
 {
     (void)data;
@@ -390,7 +308,7 @@ static bool on_credit(cohi_mailbox *box, int from, const struct frame_head *head
     return true;
 }
 
-static bool on_left(cohi_mailbox *box, int from, const struct frame_head *head,
+static bool on_left(cohi_mailbox *box, int from, const cohi_frame_head *head,
                     const unsigned char *data, size_t count)
 {
     (void)head;
@@ -399,17 +317,19 @@ static bool on_left(cohi_mailbox *box, int from, const struct frame_head *head,
     return count == 0;
 }
 
-typedef bool on_frame(cohi_mailbox *box, int from, const struct frame_head *head,
+typedef bool on_frame(cohi_mailbox *box, int from, const cohi_frame_head *head,
                       const unsigned char *data, size_t count);
 
 static on_frame *const by_kind[] = {
-    [FRAME_MESSAGE] = on_message, [FRAME_OFFER] = on_offer,   [FRAME_ACCEPT] = on_accept,
-    [FRAME_DATA] = on_data,       [FRAME_CREDIT] = on_credit, [FRAME_LEFT] = on_left,
+    [COHI_FRAME_MESSAGE] = on_message, [COHI_FRAME_OFFER] = on_offer,
+    [COHI_FRAME_ACCEPT] = on_accept,   [COHI_FRAME_DATA] = on_data,
+    [COHI_FRAME_CREDIT] = on_credit,   [COHI_FRAME_LEFT] = on_left,
+    [COHI_FRAME_FETCHED] = on_fetched,
 };
 
 static bool dispatch(cohi_mailbox *box, int from, const unsigned char *bytes, size_t count)
 {
-    struct frame_head head;
+    cohi_frame_head head;
     if (!box || count < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);

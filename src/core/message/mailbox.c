@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/os.h"
 #include "core/health/control.h"
+#include "core/heap/heap.h"
+#include "core/message/far.h"
 #include "core/message/frame.h"
 #include "core/message/large.h"
 #include "core/message/match.h"
@@ -11,8 +13,12 @@
 
 #include <stdlib.h>
 
-/* Data bytes of one frame, where the engine takes any. */
-enum { PIECE_BYTES = 16 << 10, HEAD_ROOM = 64 };
+/*
+ * Data bytes of one frame, where the engine takes any: many, so that its head and system calls are
+ * little beside it; few, so that a short message does not wait long behind it. Head and data by writev
+ * over TCP on the loopback, two busy cores, 16 / 32 / 64 / 256 KiB: 0.20 / 0.26 / 0.32 / 0.34 GB/s.
+ */
+enum { PIECE_BYTES = 64 << 10 };
 
 /* ---- making and ending ---- */
 
@@ -53,9 +59,14 @@ static size_t piece_bytes(coh_world *world)
 {
     cohi_engine_facts facts = {.size = sizeof facts};
     world->engine->lifecycle->query(world->endpoint, &facts);
-    if (facts.message_bytes == 0 || facts.message_bytes >= PIECE_BYTES + HEAD_ROOM)
+    if (facts.message_bytes == 0 || facts.message_bytes >= PIECE_BYTES + sizeof(cohi_frame_head))
         return PIECE_BYTES;
-    return (size_t)facts.message_bytes - HEAD_ROOM;
+    return (size_t)facts.message_bytes - sizeof(cohi_frame_head);
+}
+
+static uint64_t reach_of(const coh_world *world)
+{
+    return world->engine->rma && world->heap ? cohi_heap_reserved(world) : 0;
 }
 
 static void progress(coh_world *world)
@@ -71,6 +82,7 @@ coh_status cohi_mailbox_open(coh_world *world)
                          world->size);
     world->progress = progress;
     world->mailbox->piece = piece_bytes(world);
+    world->mailbox->reach = reach_of(world);
     int error = cohi_os_random(&world->mailbox->token, sizeof world->mailbox->token);
     if (error)
         return cohi_fail_os(error, "coh_init: no random number can be had");
@@ -353,8 +365,7 @@ static bool move(cohi_mailbox *box)
     for (; at && !moved; at = next) {
         coh_request *request = (coh_request *)at;
         next = cohi_queue_next(&box->moving, at);
-        moved =
-            request->move.ticket ? cohi_large_step(box, request) : cohi_frame_step(box, request);
+        moved = request->move.ticket ? cohi_large_step(box, request) : cohi_far_step(box, request);
     }
     cohi_latch_give(&box->lock);
     return moved;

@@ -39,8 +39,8 @@ typedef struct cohi_envelope {
     uint64_t bytes;
 } cohi_envelope;
 
-/* Where the data of an announced message is. By lane all but `serial` is set, by frame only
- * that. */
+/* Where the data of an announced message is. By lane all but `serial` is set, by frame only that and
+ * `offset`. */
 typedef struct cohi_offer {
     uint64_t address; /* at the sender */
     uint64_t offset;  /* in the sender's heap, or COHI_NO_OFFSET */
@@ -79,6 +79,13 @@ typedef enum cohi_reach {
     COHI_REACH_KERNEL /* the kernel copies between the processes */
 } cohi_reach;
 
+/* How a long message moves between ranks that are not mapped. */
+typedef enum cohi_way {
+    COHI_WAY_PIECES = 0, /* in frames of the channel */
+    COHI_WAY_PUT,        /* the sender puts it into the receiver's heap */
+    COHI_WAY_GET         /* the receiver gets it from the sender's heap */
+} cohi_way;
+
 /* A large message on its way. */
 typedef struct cohi_move {
     cohi_ticket *ticket; /* NULL: by frames */
@@ -90,9 +97,14 @@ typedef struct cohi_move {
     size_t gone;      /* bytes streamed or given to the engine so far; for a receive, come */
 
     /* By frames. */
-    bool accepted;     /* the receiver has a buffer */
-    uint64_t partner;  /* the other side's serial */
-    int flying;        /* parcels that the engine has of it */
+    bool accepted;    /* the receiver has a buffer */
+    uint64_t partner; /* the other side's serial */
+    cohi_way way;     /* once it is accepted */
+    uint64_t place;   /* of a put or get: its offset in the other's heap; of a buffer that the other
+                        * may reach: its offset in this rank's heap, or COHI_NO_OFFSET */
+    uint32_t landing; /* of a put: the number of its landing at the receiver */
+    bool told;        /* the other side has been told that all of it is on its way, or has come */
+    int flying;       /* parcels that the engine has of it */
     coh_status status; /* of the first of them that failed */
 } cohi_move;
 
@@ -142,7 +154,9 @@ typedef struct cohi_partner {
     uint64_t held; /* bytes of the arrivals, with their cost */
     uint64_t owed; /* frames: credit not yet given back */
     cohi_link crediting;
-    bool is_crediting; /* it is in the mailbox's queue of those that get credit */
+    bool is_crediting;       /* it is in the mailbox's queue of those that get credit */
+    cohi_landings *landings; /* or NULL: none was needed yet */
+    uint64_t busy_landings;  /* a bit each */
 
     atomic_int kernel; /* whether the kernel copies to and from it: 0 unknown, 1 yes, -1 no */
 } cohi_partner;
@@ -160,6 +174,7 @@ struct cohi_mailbox {
     uint64_t serial;        /* of the last request, and of the last arrival */
     uint64_t token;         /* proves to a peer that it reads this process */
     size_t piece;           /* data bytes of a frame */
+    uint64_t reach;         /* bytes of a heap that the engine puts to and gets from; 0: none */
     atomic_int offers;      /* arrivals on offer that nobody has accepted */
     atomic_int work;        /* requests moving or pending, credit to give, parcels flying */
     atomic_int pendings;    /* requests pending */

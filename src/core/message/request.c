@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "core/health/control.h"
+#include "core/message/far.h"
 #include "core/message/large.h"
 #include "core/message/match.h"
 #include "core/message/message.h"
@@ -37,6 +38,8 @@ static void stop_moving(cohi_mailbox *box, coh_request *request)
 {
     if (request->move.ticket)
         cohi_large_stop(request);
+    else
+        cohi_far_stop(box, request);
     cohi_queue_remove(&request->link);
     atomic_fetch_sub(&box->work, 1);
     request->stage = COHI_REQUEST_NEW;
