@@ -343,7 +343,8 @@ static bool dispatch(cohi_mailbox *box, int from, const unsigned char *bytes, si
 
 void cohi_frame_deliver(coh_world *world, int from, const void *bytes, size_t count)
 {
-    if (!dispatch(world->mailbox, from, bytes, count))
+    cohi_mailbox *box = __atomic_load_n(&world->mailbox, __ATOMIC_ACQUIRE);
+    if (!dispatch(box, from, bytes, count))
         cohi_verdict_lost(world, from, COHI_LOSS_LINK, 0);
     cohi_slot_ring(world->slot);
 }

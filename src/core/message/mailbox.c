@@ -11,6 +11,7 @@
 #include "core/message/parcel.h"
 #include "core/health/wait.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 /*
@@ -74,19 +75,38 @@ static void progress(coh_world *world)
     cohi_mailbox_progress(world->mailbox);
 }
 
-coh_status cohi_mailbox_open(coh_world *world)
+static coh_status fill(cohi_mailbox *box, coh_world *world)
 {
-    world->mailbox = allocate(world);
-    if (!world->mailbox)
-        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the messages of %d ranks",
-                         world->size);
-    world->progress = progress;
-    world->mailbox->piece = piece_bytes(world);
-    world->mailbox->reach = reach_of(world);
-    int error = cohi_os_random(&world->mailbox->token, sizeof world->mailbox->token);
+    box->piece = piece_bytes(world);
+    box->reach = reach_of(world);
+    int error = cohi_os_random(&box->token, sizeof box->token);
     if (error)
         return cohi_fail_os(error, "coh_init: no random number can be had");
-    return cohi_lane_doors(world, &world->mailbox->doors);
+    return cohi_lane_doors(world, &box->doors);
+}
+
+static void dispose(cohi_mailbox *box)
+{
+    free(box->partners);
+    free(box->active);
+    free(box);
+}
+
+/* A thread of the engine may look for it meanwhile: it is shown when it is complete. */
+coh_status cohi_mailbox_open(coh_world *world)
+{
+    cohi_mailbox *box = allocate(world);
+    if (!box)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the messages of %d ranks",
+                         world->size);
+    coh_status status = fill(box, world);
+    if (status != COH_OK) {
+        dispose(box);
+        return status;
+    }
+    world->progress = progress;
+    __atomic_store_n(&world->mailbox, box, __ATOMIC_RELEASE);
+    return COH_OK;
 }
 
 /* The program may still ask for them. */
@@ -106,9 +126,7 @@ void cohi_mailbox_close(coh_world *world)
     give_up_owned(box);
     cohi_match_close(box);
     cohi_parcel_close(box);
-    free(box->partners);
-    free(box->active);
-    free(box);
+    dispose(box);
     world->mailbox = NULL;
     world->progress = NULL;
 }
@@ -385,6 +403,28 @@ bool cohi_mailbox_progress(cohi_mailbox *box)
     if (atomic_load_explicit(&box->pendings, memory_order_relaxed) > 0)
         retry(box);
     return move(box) || any;
+}
+
+/* Entered before it is known that it may be, so that who shuts it waits for this thread. */
+void cohi_mailbox_attend(void *world)
+{
+    enum { STEPS = 32 };
+    cohi_mailbox *box = __atomic_load_n(&((coh_world *)world)->mailbox, __ATOMIC_ACQUIRE);
+    if (!box)
+        return;
+    atomic_fetch_add(&box->attending, 1);
+    for (int i = 0; i < STEPS && !atomic_load(&box->shut) && cohi_mailbox_progress(box); i++)
+        continue;
+    atomic_fetch_sub(&box->attending, 1);
+}
+
+void cohi_mailbox_shut(coh_world *world)
+{
+    if (!world->mailbox)
+        return;
+    atomic_store(&world->mailbox->shut, true);
+    while (atomic_load(&world->mailbox->attending) > 0)
+        sched_yield();
 }
 
 static bool settled(cohi_mailbox *box)

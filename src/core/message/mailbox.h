@@ -6,7 +6,8 @@
  * channel for the others (core/message/frame.h). Matching is one code above both (core/message/match.h).
  *
  * Progress is made inside calls: each wait, and each call on messages, looks at what has come and
- * moves what can be moved. Two sorts of lock: a partner's `out_lock` orders what is sent to it;
+ * moves what can be moved. An engine with threads of its own has it made while the rank computes
+ * (cohi_mailbox_attend). Any number of threads may be at it at the same time. Two sorts of lock: a partner's `out_lock` orders what is sent to it;
  * the mailbox's `lock` guards everything else, and is let go of while large data is copied. A
  * thread that needs both takes out_lock first. Upcalls take `lock` alone.
  */
@@ -178,6 +179,8 @@ struct cohi_mailbox {
     atomic_int offers;      /* arrivals on offer that nobody has accepted */
     atomic_int work;        /* requests moving or pending, credit to give, parcels flying */
     atomic_int pendings;    /* requests pending */
+    atomic_int attending;   /* threads of the engine that are in cohi_mailbox_attend */
+    atomic_bool shut;       /* none may enter it any more */
     _Atomic uint64_t waits; /* counts what was waited for, so that others see that it goes on */
 
     uint64_t free_teams_seen; /* when arrivals of destroyed teams were last looked for */
@@ -198,6 +201,22 @@ void cohi_mailbox_forget(coh_world *world);
 
 /* Looks at what has come, and moves what can be moved; whether there was anything. Never sleeps. */
 bool cohi_mailbox_progress(cohi_mailbox *box);
+
+/*
+ * The same as an engine's upcall, from a thread of the engine, at any time between the endpoint's open
+ * and its close, whatever the rank's own threads are doing. It does as much as there is to do, up to
+ * a number of steps, so that the engine's thread comes back to its network. The engine calls it after
+ * `deliver` or a completed op, when its thread would else sleep.
+ *
+ * What it takes: the caller holds no lock of the engine's, since slots are called from within (send,
+ * put, get, fence), and these must not wait for the calling thread. `world` is the upcalls' first
+ * argument. Before the mailbox is open and after cohi_mailbox_shut it does nothing.
+ */
+void cohi_mailbox_attend(void *world);
+
+/* From now on cohi_mailbox_attend does nothing, and no thread is in it. Before anything is taken
+ * apart that moving a message looks at. */
+void cohi_mailbox_shut(coh_world *world);
 
 /* Takes what has come, and waits until what a receiver has accepted is through: the other side may
  * be copying into, or from, what the program frees next. */
