@@ -56,18 +56,11 @@ static void left(void *world, int rank)
     cohi_slot_ring(told->slot);
 }
 
-static void attend(void *world)
-{
-    coh_world *attended = world;
-    if (attended->progress)
-        attended->progress(attended);
-}
-
 const cohi_upcalls cohi_core_upcalls = {
     .lost = cohi_verdict_lost,
     .left = left,
     .silent = cohi_verdict_silent,
-    .attend = attend,
+    .attend = cohi_mailbox_attend,
     .arrived = arrived,
     .deliver = deliver,
 };
@@ -814,7 +807,6 @@ static void tell_before_leaving(coh_world *world, const char *call)
     if (world->engine->rma
         && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
         (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
-    cohi_mailbox_leave(world); /* when all know why */
     (void)cohi_fail_again(&kept);
 }
 
