@@ -419,7 +419,7 @@ coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int 
         world->engine->rma->cancel(world->endpoint, engine_op);
     if (status != COH_OK)
         return status;
-    if (engine_op->status == COH_PEER_LOST)
+    if (engine_op->status == COH_PEER_LOST && engine_op->rank >= 0)
         return cohi_verdict_presume(world, call, engine_op->rank, COHI_LOSS_LINK);
     return cohi_world_fail(world, call, engine_op->status, "the operation on rank %d failed: %s",
                            engine_op->rank, coh_status_text(engine_op->status));
