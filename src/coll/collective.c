@@ -2,7 +2,7 @@
 #include "coll/call/assemble.h"
 #include "coll/check.h"
 #include "coll/run.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
 
 /*
  * Programs call in loops, and most of the time of a short call would go into finding out again what
@@ -25,7 +25,8 @@ static inline __attribute__((always_inline)) bool repeat(const char *name, coh_t
     if (COHI_UNLIKELY(!gear))
         return false;
     cohi_call *call = &gear->last[kind];
-    *status = cohi_team_enter(team, name, cohi_kind_opcode(kind, exclusive));
+    cohi_entry entry = cohi_entry_of(team, name, cohi_kind_opcode(kind, exclusive));
+    *status = cohi_team_enter(&entry);
     if (COHI_UNLIKELY(*status != COH_OK))
         return true;
     bool same = COHI_LIKELY(call->team && call->count == count && call->dtype == dtype
@@ -37,7 +38,7 @@ static inline __attribute__((always_inline)) bool repeat(const char *name, coh_t
         (void)cohi_team_leave(team, COH_OK);
         return false;
     }
-    call->name = name;
+    call->name = call->entry.call = name;
     *status = cohi_run_repeated(call);
     return true;
 }

@@ -18,7 +18,9 @@
 #include "start/process.h"
 #include "core/onesided/race.h"
 #include "core/heap/register.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
+#include "core/team/past.h"
+#include "core/team/rounds.h"
 #include "coll/tuning.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
@@ -781,18 +783,19 @@ static coh_status part(coh_world *world, const char *call)
     cohi_mailbox_settle(world, call);
     if (world->driven)
         return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
-    coh_status status = cohi_team_enter(world->team, call, COHI_OP_FINALIZE);
+    cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_team_enter(&entry);
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
     if (status == COH_OK)
-        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+        status = cohi_team_meet(&entry);
     if (status == COH_OK)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
         concluded = cohi_team_conclude_all(world, call);
     if (status == COH_OK)
-        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+        status = cohi_team_meet(&entry);
     return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
 }
 

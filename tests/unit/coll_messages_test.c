@@ -26,7 +26,6 @@ typedef enum cut { UNIFORM, VARIABLE, STRIDED } cut;
 struct rank {
     coh_world *world;
     int size, index;
-    unsigned number; /* of cases so far; the same on all members */
     char failure[WORDS_MOST];
     uint64_t *digests; /* [RANKS_MOST], of all members' results */
 };
@@ -484,8 +483,7 @@ static void run_case(struct rank *rank, const struct one *one)
                            .reduce = one->op,
                            .root = one->root,
                            .count = one->count,
-                           .algorithm = one->row,
-                           .tag = COHI_TAG_INTERNAL | (++rank->number & COH_TAG_MAX)};
+                           .algorithm = one->row};
     cut_blocks(&run);
     if (rank->failure[0] || (one->row->applies && !one->row->applies(&run.call)))
         return;

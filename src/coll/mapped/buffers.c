@@ -1,7 +1,7 @@
 #include "coll/mapped/buffers.h"
 
 #include "core/onesided/rma.h"
-#include "core/team/team.h"
+#include "core/team/posts.h"
 
 static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes)
 {
@@ -37,7 +37,7 @@ coh_status cohi_place_enter(cohi_call *call, uint64_t most)
         .self_at = (uintptr_t)mine,
     };
     cohi_post_enter(call);
-    return cohi_post_await_all(call);
+    return cohi_team_await_all(&call->entry);
 }
 
 static uint64_t word_of(const cohi_call *call, cohi_side side, int index)
