@@ -19,7 +19,7 @@ static inline bool may_stage(const cohi_call *call)
 /* Whether the scaled source can be made in the target, which is as long on each member. */
 static bool scales_in_target(const cohi_call *call)
 {
-    return call->kind == COHI_ALL_REDUCE || call->kind == COHI_SCAN;
+    return call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_SCAN;
 }
 
 /* Bytes of the workspace before the row's own, for the scaled source. */

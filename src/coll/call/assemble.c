@@ -40,7 +40,7 @@ static uint64_t cut_of(const cohi_call *call)
         return cohi_cut_of_element(call->element);
     if (call->group)
         return cohi_cut_of_hash(call->group);
-    if (call->kind == COHI_ALL_TO_ALL && call->from.counts)
+    if (call->kind == COH_COLLECTIVE_ALL_TO_ALL && call->from.counts)
         return COHI_CUT_OWN;
     if (call->from.stride > 1 || call->to.stride > 1)
         return cohi_cut_of_strides(call->from.stride, call->to.stride);
@@ -53,7 +53,7 @@ static size_t count_of_call(const cohi_call *call)
     size_t count = 0;
     for (int i = 0; call->from.counts && i < call->team->size; i++)
         count += call->from.counts[i];
-    return call->variable && call->kind != COHI_ALL_TO_ALL ? count : call->count;
+    return call->variable && call->kind != COH_COLLECTIVE_ALL_TO_ALL ? count : call->count;
 }
 
 static cohi_terms terms_of(const cohi_call *call, coh_status refused)

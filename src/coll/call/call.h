@@ -27,7 +27,7 @@ typedef struct cohi_blocks {
 typedef struct cohi_call {
     coh_team *team;
     const char *name; /* of the public function, for errors */
-    cohi_kind kind;
+    coh_collective_kind kind;
     bool exclusive; /* the scan that leaves this member out */
     bool variable;  /* blocks have counts of their own */
     bool apart;     /* source and target may not be the same */

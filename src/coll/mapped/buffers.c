@@ -18,7 +18,15 @@ _Static_assert(COHI_NO_WINDOW == COHI_NO_PLACE, "what lies in no window has no p
 /* An all_to_all in place overwrites what others have yet to read: it goes by the staging area. */
 static bool is_shared(const cohi_call *call)
 {
-    return call->kind != COHI_ALL_TO_ALL || call->source != call->target;
+    return call->kind != COH_COLLECTIVE_ALL_TO_ALL || call->source != call->target;
+}
+
+bool cohi_place_own(const cohi_call *call, cohi_side side)
+{
+    const void *buffer = side == COHI_SOURCE ? call->source : (const void *)call->target;
+    size_t bytes = side == COHI_SOURCE ? call->source_bytes : call->target_bytes;
+    return !buffer
+           || (is_shared(call) && place_of(call, buffer, bytes ? bytes : 1) != COHI_NO_PLACE);
 }
 
 coh_status cohi_place_enter(cohi_call *call, uint64_t most)

@@ -12,14 +12,14 @@
 static size_t given(const cohi_call *call)
 {
     size_t all;
-    if (call->kind != COHI_SCATTER)
+    if (call->kind != COH_COLLECTIVE_SCATTER)
         return call->bytes;
     return __builtin_mul_overflow(call->bytes, (size_t)call->team->size, &all) ? SIZE_MAX : all;
 }
 
 bool cohi_one_shot_applies(const cohi_call *call)
 {
-    bool known = call->kind != COHI_ALL_TO_ALL || !call->from.counts;
+    bool known = call->kind != COH_COLLECTIVE_ALL_TO_ALL || !call->from.counts;
     return call->team->mapped && known && given(call) <= COHI_SCRATCH_BYTES;
 }
 
