@@ -5,6 +5,7 @@
 #include "base/os.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,6 +59,7 @@ size_t cohi_slot_log_offset(int size)
 }
 
 _Static_assert(sizeof(cohi_staging) % HEAD_BYTES == 0, "staging areas are whole pages");
+_Static_assert(offsetof(cohi_staging, in) % HEAD_BYTES == 0, "and so are their scratches");
 _Static_assert(COHI_LOG_BYTES % HEAD_BYTES == 0, "and so are logs");
 
 /* A page multiple, so that no two ranks' words are ever prefetched together. */
@@ -106,12 +108,23 @@ coh_status cohi_board_commit(cohi_board *board, int rank, int team)
                   slot + cohi_slot_meet_offset(size, team + 1));
 }
 
-coh_status cohi_board_commit_staging(cohi_board *board, int rank, int team)
+/* Where the rank's staging area of the team begins in the board. */
+static size_t staging_at(const cohi_board *board, int rank, int team)
 {
-    int size = (int)board->head->size;
     size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
-    return commit(board, slot + cohi_slot_staging_offset(size, team),
-                  slot + cohi_slot_staging_offset(size, team + 1));
+    return slot + cohi_slot_staging_offset((int)board->head->size, team);
+}
+
+coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team)
+{
+    size_t at = staging_at(board, rank, team);
+    return commit(board, at + offsetof(cohi_staging, scratch), at + offsetof(cohi_staging, in));
+}
+
+coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team)
+{
+    size_t at = staging_at(board, rank, team);
+    return commit(board, at + offsetof(cohi_staging, in), at + sizeof(cohi_staging));
 }
 
 coh_status cohi_board_commit_log(cohi_board *board, int rank)

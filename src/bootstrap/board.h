@@ -298,8 +298,9 @@ static inline cohi_staging *cohi_slot_staging(cohi_slot *slot, int size, int tea
 /* Backs what a rank needs to meet in `team` with memory. A lane is backed by its sender. */
 coh_status cohi_board_commit(cohi_board *board, int rank, int team);
 
-/* The same for the rank's staging area of `team`. */
-coh_status cohi_board_commit_staging(cohi_board *board, int rank, int team);
+/* The same for the scratches of the rank's staging area of `team`, and for its stages. */
+coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team);
+coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team);
 
 /* The same for its log. */
 coh_status cohi_board_commit_log(cohi_board *board, int rank);

@@ -7,13 +7,17 @@
 #include "core/team/enter.h"
 #include "memory/scale.h"
 
-/* Whether this member may have to put something into its staging area: what it gives, which is its
- * source (of a scatter's root the blocks of all), or the counts of a variable all_to_all. */
-static inline bool may_stage(const cohi_call *call)
+/*
+ * Whether this member puts something into a scratch: the counts of a variable all_to_all, or in one
+ * shot what it gives that does not fit its post. Of variable blocks that goes by the longest, which
+ * others may have. Stages are backed by the call that finds that it needs them (mapped/staged.c).
+ */
+static inline bool needs_scratch(const cohi_call *call)
 {
     unsigned traits = call->algorithm->traits;
-    size_t elsewhere = traits & COHI_SHORT_IN_POST ? COHI_POST_WIDE : 0;
-    return traits & COHI_MAPPED && (call->source_bytes > elsewhere || call->variable);
+    if (traits & COHI_SHORT_IN_POST)
+        return call->source_bytes > (call->variable ? 0 : COHI_POST_WIDE);
+    return traits & COHI_MAPPED && call->variable && call->kind == COH_COLLECTIVE_ALL_TO_ALL;
 }
 
 /* Whether the scaled source can be made in the target, which is as long on each member. */
@@ -36,7 +40,7 @@ static coh_status provide(cohi_call *call)
     coh_status status = COH_OK;
     if (COHI_UNLIKELY(row->workspace || room > 0))
         status = cohi_gear_workspace(call, room + (row->workspace ? row->workspace(call) : 0));
-    return status == COH_OK && may_stage(call) ? cohi_gear_staging(call) : status;
+    return status == COH_OK && needs_scratch(call) ? cohi_gear_scratch(call) : status;
 }
 
 /* From here on the scaled source is the source. */

@@ -54,6 +54,7 @@
     X(coll_wrong)         \
     X(coll_forced)        \
     X(coll_described)     \
+    X(coll_backed)        \
     X(coll_functions)     \
     X(coll_scaled)        \
     X(coll_grouped)

@@ -4,7 +4,8 @@
  * The public functions fill it in (collective.c). run.c has it checked (check.c), chooses the
  * algorithm (select.c), brings the members together (assemble.h) and runs the row. By then every
  * member is known to have made the same call, and the buffers, counts and workspace are good: an
- * algorithm fails only when a member does.
+ * algorithm fails only when a member does, or has no memory for its stages, which it tells the others
+ * before anything moves.
  */
 #ifndef COHI_COLL_CALL_CALL_H
 #define COHI_COLL_CALL_CALL_H

@@ -93,16 +93,26 @@ coh_status cohi_gear_workspace(cohi_call *call, size_t bytes)
     return COH_OK;
 }
 
-coh_status cohi_gear_staging(cohi_call *call)
+/* What a member stages is written by itself, so it backs its own alone. */
+static coh_status back(cohi_call *call, coh_status (*commit)(cohi_board *board, int rank, int team),
+                       bool *backed)
 {
-    cohi_coll_gear *gear = cohi_team_gear(call->team);
     coh_world *world = call->team->world;
-    if (gear->staging)
+    if (*backed)
         return COH_OK;
     coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
     if (status == COH_OK)
-        status = cohi_board_commit_staging(world->board, world->rank, call->team->number);
-    gear->staging = status == COH_OK;
-    return gear->staging ? status
-                         : cohi_world_fail(world, call->name, status, "%s", coh_last_error());
+        status = commit(world->board, world->rank, call->team->number);
+    *backed = status == COH_OK;
+    return *backed ? status : cohi_world_fail(world, call->name, status, "%s", coh_last_error());
+}
+
+coh_status cohi_gear_scratch(cohi_call *call)
+{
+    return back(call, cohi_board_commit_scratch, &cohi_team_gear(call->team)->scratch);
+}
+
+coh_status cohi_gear_stages(cohi_call *call)
+{
+    return back(call, cohi_board_commit_stages, &cohi_team_gear(call->team)->stages);
 }

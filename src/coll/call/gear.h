@@ -29,7 +29,7 @@ typedef struct cohi_coll_gear {
     cohi_gear base;
     uint64_t counts[2]; /* this member's own, by cohi_counter */
     cohi_fetching fetching;
-    bool staging;         /* this member's staging area is backed with memory */
+    bool scratch, stages; /* which of this member's staging area is backed with memory */
     const void **sources; /* [size] */
     void **targets;       /* [size + 1] */
     size_t *firsts[2];    /* [size] each: of the source's and the target's blocks */
@@ -56,7 +56,8 @@ static inline cohi_coll_gear *cohi_team_gear(const coh_team *team)
 /* Makes call->workspace `bytes` long; the contents of the last call's are lost. */
 coh_status cohi_gear_workspace(cohi_call *call, size_t bytes);
 
-/* Backs this member's staging area. */
-coh_status cohi_gear_staging(cohi_call *call);
+/* Back the scratches of this member's staging area, and its stages, unless they are. */
+coh_status cohi_gear_scratch(cohi_call *call);
+coh_status cohi_gear_stages(cohi_call *call);
 
 #endif

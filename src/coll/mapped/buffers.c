@@ -31,6 +31,7 @@ bool cohi_place_own(const cohi_call *call, cohi_side side)
 
 coh_status cohi_place_enter(cohi_call *call, uint64_t most)
 {
+    const cohi_coll_gear *gear = cohi_team_gear(call->team);
     cohi_place *mine =
         (void *)cohi_given_at(call, call->team->index, call->team->epoch + 1, sizeof *mine);
     *mine = (cohi_place){
@@ -39,7 +40,8 @@ coh_status cohi_place_enter(cohi_call *call, uint64_t most)
         .target =
             is_shared(call) ? place_of(call, call->target, call->target_bytes) : COHI_NO_PLACE,
         .most = most,
-        .fetching = cohi_team_gear(call->team)->fetching,
+        .fetching = gear->fetching,
+        .staged = gear->stages,
         .source_at = (uintptr_t)call->source,
         .target_at = (uintptr_t)call->target,
         .self_at = (uintptr_t)mine,
@@ -73,6 +75,16 @@ int cohi_place_lacking(const cohi_call *call, cohi_side side)
         if (!cohi_place_has(call, side, i))
             return i;
     return -1;
+}
+
+bool cohi_place_staged(const cohi_call *call)
+{
+    bool staged = true;
+    for (int i = 0; i < call->team->size; i++) {
+        const cohi_place *place = cohi_post_data(call, i);
+        staged = staged && place->staged;
+    }
+    return staged;
 }
 
 uint64_t cohi_place_most(const cohi_call *call)

@@ -14,7 +14,8 @@
 typedef struct cohi_place {
     uint64_t source, target; /* offset in the heap, or address; COHI_NO_PLACE */
     uint64_t most;           /* elements of the longest block that this member sends */
-    uint64_t fetching;       /* a cohi_fetching: what the member knows of reading the others */
+    uint32_t fetching;       /* a cohi_fetching: what the member knows of reading the others */
+    uint32_t staged;         /* whether its stages are backed with memory */
     uint64_t source_at, target_at, self_at; /* addresses: of the buffers, and of this post */
 } cohi_place;
 
@@ -37,6 +38,9 @@ char *cohi_place_at(const cohi_call *call, cohi_side side, int index);
 
 /* The first member whose buffer has no place, or -1. Every member comes to the same answer. */
 int cohi_place_lacking(const cohi_call *call, cohi_side side);
+
+/* Whether the stages of all members are backed. */
+bool cohi_place_staged(const cohi_call *call);
 
 /* The longest block that any member sends. */
 uint64_t cohi_place_most(const cohi_call *call);

@@ -363,9 +363,25 @@ static coh_status (*const stages[COHI_KINDS])(cohi_call *call) = {
     [COH_COLLECTIVE_SCAN] = stage_scan,
 };
 
+/*
+ * Whether a call is staged follows from where all members' buffers are, which is known once all have
+ * entered; most teams never need the stages. So they are backed then, and as a member may have no
+ * memory for them, all enter once more: with what they have entered with before, or refused.
+ */
+static coh_status back_stages(cohi_call *call)
+{
+    uint64_t most = cohi_place_most(call);
+    coh_status status = cohi_gear_stages(call);
+    if (status == COH_OK)
+        return cohi_place_enter(call, most);
+    cohi_post_refusal(call, status);
+    return status;
+}
+
 coh_status cohi_stage(cohi_call *call)
 {
-    return stages[call->kind](call);
+    coh_status status = COHI_LIKELY(cohi_place_staged(call)) ? COH_OK : back_stages(call);
+    return status == COH_OK ? stages[call->kind](call) : status;
 }
 
 coh_status cohi_staged(cohi_call *call)
