@@ -43,11 +43,11 @@ static void find_lives(coh_program *program)
 
 static void find_places(coh_program *program)
 {
-    static const cohi_place places[] = {[COHI_INPUT] = COHI_PLACE_ARENA,
-                                        [COHI_PARAMETER] = COHI_PLACE_BOUND,
-                                        [COHI_CONSTANT] = COHI_PLACE_CONSTANTS,
-                                        [COHI_STATE] = COHI_PLACE_STATE,
-                                        [COHI_NODE] = COHI_PLACE_NOWHERE};
+    static const cohi_value_place places[] = {[COHI_INPUT] = COHI_PLACE_ARENA,
+                                              [COHI_PARAMETER] = COHI_PLACE_BOUND,
+                                              [COHI_CONSTANT] = COHI_PLACE_CONSTANTS,
+                                              [COHI_STATE] = COHI_PLACE_STATE,
+                                              [COHI_NODE] = COHI_PLACE_NOWHERE};
     for (int v = 0; v < program->value_count; v++)
         program->values[v].place = places[program->values[v].kind];
     for (int n = 0; n < program->node_count; n++) {

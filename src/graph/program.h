@@ -15,13 +15,13 @@
 #include <stdbool.h>
 
 /* Where a value's bytes are. */
-typedef enum cohi_place {
+typedef enum cohi_value_place {
     COHI_PLACE_NOWHERE = 0, /* nobody needs it, or it stays inside a chain */
     COHI_PLACE_ARENA,
     COHI_PLACE_BOUND, /* the caller's: a parameter */
     COHI_PLACE_CONSTANTS,
     COHI_PLACE_STATE
-} cohi_place;
+} cohi_value_place;
 
 typedef struct cohi_slot_value {
     cohi_value_kind kind;
@@ -29,7 +29,7 @@ typedef struct cohi_slot_value {
     coh_dtype dtype;
     coh_shape shape;
     uint64_t bytes;
-    cohi_place place;
+    cohi_value_place place;
     int base;          /* the value in whose bytes it lies; itself when it has its own */
     uint64_t base_at;  /* from that byte on */
     uint64_t at;       /* in the constants' buffer */

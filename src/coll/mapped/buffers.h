@@ -11,12 +11,12 @@
 #include "coll/mapped/fetch.h"
 
 /* What is posted. */
-typedef struct cohi_place {
+typedef struct cohi_posted_place {
     uint64_t source, target; /* offset in the heap, or address; COHI_NO_PLACE */
     uint64_t most;           /* elements of the longest block that this member sends */
     uint64_t fetching;       /* a cohi_fetching: what the member knows of reading the others */
     uint64_t source_at, target_at, self_at; /* addresses: of the buffers, and of this post */
-} cohi_place;
+} cohi_posted_place;
 
 #define COHI_NO_PLACE UINT64_MAX
 

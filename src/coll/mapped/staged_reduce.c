@@ -151,7 +151,7 @@ static coh_status reduce_by_parts(cohi_call *call)
 
 static uint64_t target_in_line(const cohi_call *call, int index)
 {
-    const cohi_place *place = cohi_post_data(call, index);
+    const cohi_posted_place *place = cohi_post_data(call, index);
     return place->target_at % COHI_CACHE_LINE;
 }
 

@@ -217,21 +217,22 @@ const void *cohi_thread_token(void);
 
 /* ---- issuing, lock held; on failure nothing was issued ---- */
 
-typedef struct cohi_place {
+typedef struct cohi_flight_place {
     unsigned context;
     int rank;
     int segment;
     uint64_t offset;
-} cohi_place;
+} cohi_flight_place;
 
 /* `signal` may be NULL: the 64-bit word at `signal_offset` changes after the bytes are there. */
-coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_place to, const void *source, size_t bytes,
-                           uint64_t signal_offset, const cohi_word_call *signal, cohi_op *op);
-coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *target, size_t bytes,
+coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const void *source,
+                           size_t bytes, uint64_t signal_offset, const cohi_word_call *signal,
                            cohi_op *op);
+coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
+                           size_t bytes, cohi_op *op);
 /* `result` is NULL for a post. */
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi_word_call *word,
-                              void *result, cohi_op *op);
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at,
+                              const cohi_word_call *word, void *result, cohi_op *op);
 coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
                             cohi_op *op);
 void cohi_flight_fence(cohi_endpoint *endpoint, unsigned context);

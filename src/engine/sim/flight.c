@@ -118,7 +118,7 @@ static uint64_t arrival_due(cohi_endpoint *endpoint, cohi_stream *stream, int ta
 
 /* ---- issuing ---- */
 
-static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_place place,
+static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_flight_place place,
                               size_t bytes)
 {
     const cohi_sim_segment *segment = &endpoint->segments[place.segment];
@@ -135,7 +135,8 @@ static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_pl
 }
 
 /* Whether the caller's bytes and the place share memory, which is then moved in one piece. */
-static int overlaps(cohi_endpoint *endpoint, cohi_place place, const void *caller, size_t bytes)
+static int overlaps(cohi_endpoint *endpoint, cohi_flight_place place, const void *caller,
+                    size_t bytes)
 {
     if (place.rank != endpoint->rank)
         return 0;
@@ -144,7 +145,7 @@ static int overlaps(cohi_endpoint *endpoint, cohi_place place, const void *calle
     return here < there + bytes && there < here + bytes;
 }
 
-static unsigned draw_pieces(cohi_endpoint *endpoint, cohi_place place, const void *caller,
+static unsigned draw_pieces(cohi_endpoint *endpoint, cohi_flight_place place, const void *caller,
                             size_t bytes)
 {
     if (bytes == 0)
@@ -188,7 +189,7 @@ static void add_done(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight *
     add_event(endpoint->fabric, flight, COHI_STAGE_DONE, due);
 }
 
-static void set_place(cohi_flight *flight, cohi_place place, size_t bytes)
+static void set_place(cohi_flight *flight, cohi_flight_place place, size_t bytes)
 {
     flight->context = place.context;
     flight->segment = place.segment;
@@ -238,10 +239,11 @@ static void issue_put(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight 
         cohi_flight_free(flight);
 }
 
-coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_place to, const void *source, size_t bytes,
-                           uint64_t signal_offset, const cohi_word_call *signal, cohi_op *op)
+coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const void *source,
+                           size_t bytes, uint64_t signal_offset, const cohi_word_call *signal,
+                           cohi_op *op)
 {
-    cohi_place word = {to.context, to.rank, to.segment, signal_offset};
+    cohi_flight_place word = {to.context, to.rank, to.segment, signal_offset};
     coh_status status = check_reach(endpoint, "put", to, bytes);
     if (status == COH_OK && signal)
         status = check_reach(endpoint, "signal", word, sizeof(uint64_t));
@@ -268,8 +270,8 @@ coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_place to, const void *s
     return COH_OK;
 }
 
-coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *target, size_t bytes,
-                           cohi_op *op)
+coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
+                           size_t bytes, cohi_op *op)
 {
     coh_status status = check_reach(endpoint, "get", from, bytes);
     if (status != COH_OK)
@@ -292,8 +294,8 @@ coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *targe
     return COH_OK;
 }
 
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi_word_call *word,
-                              void *result, cohi_op *op)
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at,
+                              const cohi_word_call *word, void *result, cohi_op *op)
 {
     coh_status status = cohi_word_check(word->kind, word->dtype);
     size_t bytes = coh_dtype_size(word->dtype);
