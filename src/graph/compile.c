@@ -116,7 +116,7 @@ static coh_status visit(linker *link, int index)
 
 static bool changes_state(const linker *link, const cohi_value *value)
 {
-    const cohi_op *op =
+    const cohi_graph_op *op =
         value->kind == COHI_NODE ? cohi_registry_find(link->registry, value->op) : NULL;
     return op && op->op.writes != 0;
 }

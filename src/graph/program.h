@@ -41,7 +41,7 @@ typedef struct cohi_slot_value {
 
 typedef struct cohi_node {
     int value;
-    const cohi_op *op;
+    const cohi_graph_op *op;
     coh_op_kernel *kernel; /* NULL: by range */
     coh_op_call call;
     coh_tensor inputs[COH_OP_INPUTS_MAX];
