@@ -68,7 +68,7 @@ static coh_status fail_cycle(const linker *link, int depth, int again)
 
 static void append_node(linker *link, int index)
 {
-    cohi_node *node = &link->program->nodes[link->program->node_count++];
+    cohi_program_node *node = &link->program->nodes[link->program->node_count++];
     node->value = index;
     node->chained = -1;
     node->scratch = COH_NO_NODE;
@@ -172,7 +172,7 @@ static coh_status order_nodes(linker *link)
 
 /* ---- each node ---- */
 
-static coh_status find_team(const linker *link, const cohi_node *node, coh_team **team)
+static coh_status find_team(const linker *link, const cohi_program_node *node, coh_team **team)
 {
     const coh_op *op = &node->op->op;
     const coh_program_options *options = link->options;
@@ -194,7 +194,7 @@ static coh_status find_team(const linker *link, const cohi_node *node, coh_team 
     return COH_OK;
 }
 
-static coh_status link_op(const linker *link, cohi_node *node, const cohi_value *value)
+static coh_status link_op(const linker *link, cohi_program_node *node, const cohi_value *value)
 {
     node->op = cohi_registry_find(link->registry, value->op);
     if (!node->op)
@@ -214,7 +214,7 @@ static coh_status link_op(const linker *link, cohi_node *node, const cohi_value 
     return cohi_attributes_parse(op, node->text, node->attributes);
 }
 
-static coh_status link_inputs(const linker *link, cohi_node *node, const cohi_value *value)
+static coh_status link_inputs(const linker *link, cohi_program_node *node, const cohi_value *value)
 {
     for (int i = 0; i < value->input_count; i++) {
         node->from[i] = input_index(link, value, i);
@@ -234,7 +234,7 @@ static coh_status link_inputs(const linker *link, cohi_node *node, const cohi_va
 }
 
 /* Takes over what the shape function found. */
-static coh_status link_output(linker *link, cohi_node *node)
+static coh_status link_output(linker *link, cohi_program_node *node)
 {
     cohi_slot_value *value = &link->program->values[node->value];
     const coh_op_call *call = &node->call;
@@ -262,7 +262,7 @@ static coh_status link_output(linker *link, cohi_node *node)
     return COH_OK;
 }
 
-static coh_status link_node(linker *link, cohi_node *node)
+static coh_status link_node(linker *link, cohi_program_node *node)
 {
     const cohi_value *value = value_of(link, node->value);
     coh_status status = link_op(link, node, value);

@@ -26,7 +26,7 @@ static void read_at(coh_program *program, int value, int step)
 static void find_lives(coh_program *program)
 {
     for (int n = 0; n < program->node_count; n++) {
-        const cohi_node *node = &program->nodes[n];
+        const cohi_program_node *node = &program->nodes[n];
         if (node->inner)
             continue;
         int step = ++program->step_count;
@@ -76,7 +76,7 @@ static coh_status check_outputs(coh_program *program)
 /* ---- the plan ---- */
 
 /* Whether another input of the step lies in the same bytes under another shape. */
-static bool seen_otherwise(coh_program *program, const cohi_node *node, int value)
+static bool seen_otherwise(coh_program *program, const cohi_program_node *node, int value)
 {
     for (; node; node = node->chained < 0 ? NULL : &program->nodes[node->chained])
         for (int i = 0; i < node->call.input_count; i++)
@@ -86,10 +86,10 @@ static bool seen_otherwise(coh_program *program, const cohi_node *node, int valu
 }
 
 /* The plan's node that the step's value may overwrite. */
-static int overwritten(coh_program *program, const cohi_node *last)
+static int overwritten(coh_program *program, const cohi_program_node *last)
 {
     const cohi_slot_value *value = &program->values[last->value];
-    for (const cohi_node *node = last; node;
+    for (const cohi_program_node *node = last; node;
          node = node->chained < 0 ? NULL : &program->nodes[node->chained])
         for (int i = 0; i < node->call.input_count; i++) {
             const cohi_slot_value *from = &program->values[node->from[i]];
@@ -116,7 +116,8 @@ static coh_status plan_value(coh_plan *plan, cohi_slot_value *value, int in_plac
 
 /* What an operation asks for while the step runs: it is neither chained nor streamed then. Else, by
  * range, a block for what is between the members of a chain, and one for what is streamed out. */
-static coh_status plan_scratch(coh_plan *plan, cohi_node *node, const cohi_slot_value *value)
+static coh_status plan_scratch(coh_plan *plan, cohi_program_node *node,
+                               const cohi_slot_value *value)
 {
     uint64_t bytes = node->call.scratch_bytes, count = coh_shape_count(&value->shape);
     uint64_t block =
@@ -155,7 +156,7 @@ static coh_status fill_plan(coh_program *program, coh_plan *plan, uint64_t floor
         if (program->values[v].kind == COHI_INPUT)
             status = plan_value(plan, &program->values[v], COH_NO_NODE);
     for (int n = 0; n < program->node_count && status == COH_OK; n++) {
-        cohi_node *node = &program->nodes[n];
+        cohi_program_node *node = &program->nodes[n];
         cohi_slot_value *value = &program->values[node->value];
         if (node->inner)
             continue;
@@ -341,7 +342,7 @@ static void resolve_alias(coh_program *program, cohi_slot_value *value)
     value->data = base ? base + value->base_at : NULL;
 }
 
-static coh_status resolve_node(coh_program *program, cohi_node *node)
+static coh_status resolve_node(coh_program *program, cohi_program_node *node)
 {
     for (int i = 0; i < node->call.input_count; i++)
         node->inputs[i].data = program->values[node->from[i]].data;

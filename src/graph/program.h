@@ -39,7 +39,7 @@ typedef struct cohi_slot_value {
     coh_handle *state; /* opened */
 } cohi_slot_value;
 
-typedef struct cohi_node {
+typedef struct cohi_program_node {
     int value;
     const cohi_graph_op *op;
     coh_op_kernel *kernel; /* NULL: by range */
@@ -53,7 +53,7 @@ typedef struct cohi_node {
     bool inner;      /* it is not the last of its chain, so no step of its own */
     bool streams;    /* by range, and so large that it is written past the caches */
     int scratch;     /* plan's node, or COH_NO_NODE; blocks of a chain too */
-} cohi_node;
+} cohi_program_node;
 
 typedef struct cohi_port {
     char name[COH_NAME_BYTES];
@@ -68,7 +68,7 @@ struct coh_program {
     cohi_slot_value *values;
     int value_count;
     cohi_names value_names;
-    cohi_node *nodes; /* in the order of running */
+    cohi_program_node *nodes; /* in the order of running */
     int node_count;
     int step_count;
     cohi_port *outputs;
