@@ -14,7 +14,7 @@
 
 struct coh_device {
     coh_device_kind kind_value;
-    const cohi_kind *kind;
+    const cohi_device_kind *kind;
     int index;
     uint64_t alignment;
     atomic_uint_least64_t holders;
