@@ -52,17 +52,17 @@ typedef struct cohi_word_call {
     uint64_t old;
 } cohi_word_call;
 
-typedef enum cohi_stage {
-    COHI_STAGE_COPY = 1,   /* the source is copied, the op done */
-    COHI_STAGE_PIECE = 2,  /* some bytes arrive */
-    COHI_STAGE_SIGNAL = 3, /* the signal of a put arrives */
-    COHI_STAGE_DONE = 4    /* the issuer learns that it is done */
-} cohi_stage;
+typedef enum cohi_flight_stage {
+    COHI_FLIGHT_COPY = 1,   /* the source is copied, the op done */
+    COHI_FLIGHT_PIECE = 2,  /* some bytes arrive */
+    COHI_FLIGHT_SIGNAL = 3, /* the signal of a put arrives */
+    COHI_FLIGHT_DONE = 4    /* the issuer learns that it is done */
+} cohi_flight_stage;
 
 typedef struct cohi_event {
     struct cohi_event *next; /* by due step, then by issue */
     struct cohi_flight *flight;
-    cohi_stage stage;
+    cohi_flight_stage stage;
     uint64_t due;
     size_t at; /* the piece */
     size_t bytes;

@@ -41,7 +41,8 @@ void cohi_flight_free(cohi_flight *flight)
 }
 
 /* Events that are due at the same step are executed in the order in which they were added. */
-static void add_event(cohi_fabric *fabric, cohi_flight *flight, cohi_stage stage, uint64_t due)
+static void add_event(cohi_fabric *fabric, cohi_flight *flight, cohi_flight_stage stage,
+                      uint64_t due)
 {
     cohi_event *event = &flight->events[flight->made++];
     flight->left++;
@@ -61,7 +62,7 @@ static void add_piece(cohi_fabric *fabric, cohi_flight *flight, uint64_t due, si
     cohi_event *event = &flight->events[flight->made];
     event->at = at;
     event->bytes = bytes;
-    add_event(fabric, flight, COHI_STAGE_PIECE, due);
+    add_event(fabric, flight, COHI_FLIGHT_PIECE, due);
 }
 
 /* ---- when things are due ---- */
@@ -186,7 +187,7 @@ static void add_done(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight *
 {
     uint64_t due = draw_due(endpoint, last_piece);
     stream->last_due = later(stream->last_due, due);
-    add_event(endpoint->fabric, flight, COHI_STAGE_DONE, due);
+    add_event(endpoint->fabric, flight, COHI_FLIGHT_DONE, due);
 }
 
 static void set_place(cohi_flight *flight, cohi_flight_place place, size_t bytes)
@@ -223,14 +224,14 @@ static void issue_put(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight 
     flight->op = op;
     if (copies_late) {
         due = draw_due(endpoint, due);
-        add_event(fabric, flight, COHI_STAGE_COPY, due);
+        add_event(fabric, flight, COHI_FLIGHT_COPY, due);
     }
     due = add_pieces(endpoint, stream, flight, pieces, due);
     if (signals)
-        add_event(fabric, flight, COHI_STAGE_SIGNAL,
+        add_event(fabric, flight, COHI_FLIGHT_SIGNAL,
                   arrival_due(endpoint, stream, flight->target, 1, due));
     if (op && !copies_late && flight->bytes > COHI_INLINE_BYTES) {
-        add_event(fabric, flight, COHI_STAGE_DONE, due);
+        add_event(fabric, flight, COHI_FLIGHT_DONE, due);
     } else if (op && !copies_late) {
         flight->op = NULL;
         cohi_op_complete(endpoint, op, COH_OK, -1);
@@ -341,7 +342,7 @@ coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *bytes
     } else if (op) {
         flight->op = op;
         due = draw_due(endpoint, due);
-        add_event(fabric, flight, COHI_STAGE_DONE, due);
+        add_event(fabric, flight, COHI_FLIGHT_DONE, due);
     }
     due = later(draw_due(endpoint, due), endpoint->channel_due[rank]);
     endpoint->channel_due[rank] = due;
@@ -365,7 +366,7 @@ coh_status cohi_flight_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op 
         return no_memory("quiet", 0);
     flight->context = context;
     flight->op = op;
-    add_event(endpoint->fabric, flight, COHI_STAGE_DONE,
+    add_event(endpoint->fabric, flight, COHI_FLIGHT_DONE,
               draw_due(endpoint, stream ? stream->last_due : 0));
     return COH_OK;
 }
