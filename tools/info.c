@@ -76,7 +76,7 @@ static const char *text_of(const json_t *object, const char *name)
 
 static void set_cell(cohi_table_row *row, int column, const char *text)
 {
-    snprintf(row->cell[column], COHI_CELL_BYTES, "%s", text);
+    snprintf(row->cell[column], COHI_TABLE_CELL_BYTES, "%s", text);
 }
 
 /* Engines or devices: what there is, or why there is none. */

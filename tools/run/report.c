@@ -89,16 +89,16 @@ static void fill_row(const cohi_run *run, int rank, cohi_table_row *row)
     const cohi_run_rank *state = &run->ranks[rank];
     const cohi_snapshot_row *snapshot = &run->charge.snapshot->rows[rank];
     int pid = atomic_load(&cohi_board_slot(&run->board, rank)->pid);
-    snprintf(row->cell[0], COHI_CELL_BYTES, "%d", rank);
+    snprintf(row->cell[0], COHI_TABLE_CELL_BYTES, "%d", rank);
     if (pid || state->pid)
-        snprintf(row->cell[1], COHI_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
+        snprintf(row->cell[1], COHI_TABLE_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
     int stopped = strcmp(snapshot->state, "stopped") == 0;
-    snprintf(row->cell[2], COHI_CELL_BYTES, "%s", state_of(run, rank));
-    snprintf(row->cell[3], COHI_CELL_BYTES, "%s%s", snapshot->operation,
+    snprintf(row->cell[2], COHI_TABLE_CELL_BYTES, "%s", state_of(run, rank));
+    snprintf(row->cell[3], COHI_TABLE_CELL_BYTES, "%s%s", snapshot->operation,
              stopped ? ", stopped" : "");
-    cohi_duration_text(snapshot->waiting_ns, row->cell[4], COHI_CELL_BYTES);
-    snprintf(row->cell[5], COHI_CELL_BYTES, "%s", snapshot->awaits);
-    describe_end(run, rank, row->cell[6], COHI_CELL_BYTES);
+    cohi_duration_text(snapshot->waiting_ns, row->cell[4], COHI_TABLE_CELL_BYTES);
+    snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "%s", snapshot->awaits);
+    describe_end(run, rank, row->cell[6], COHI_TABLE_CELL_BYTES);
 }
 
 /* Line by line, those of ranks that failed in red. The first line has the titles. */
