@@ -122,7 +122,7 @@ static coh_status plan_scratch(coh_plan *plan, cohi_program_node *node,
     uint64_t bytes = node->call.scratch_bytes, count = coh_shape_count(&value->shape);
     uint64_t block =
         (count < COHI_CHAIN_ELEMENTS ? count : COHI_CHAIN_ELEMENTS) * COHI_ELEMENT_BYTES_MAX;
-    node->streams = !node->kernel && bytes == 0 && value->bytes >= COHI_STREAM_BYTES;
+    node->streams = !node->kernel && bytes == 0 && value->bytes >= COHI_STREAMED_VALUE_BYTES;
     if (node->chained >= 0)
         bytes = block;
     if (node->streams)

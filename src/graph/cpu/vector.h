@@ -11,7 +11,7 @@
 
 /* Values from this size on are written past the caches: a store that misses reads the line first.
  * Measured: see docs/performance.md. */
-#define COHI_STREAM_BYTES ((size_t)32 << 20)
+#define COHI_STREAMED_VALUE_BYTES ((size_t)32 << 20)
 
 enum { COHI_STREAM_LINE = 64 };
 
