@@ -127,7 +127,7 @@ static coh_status mark_needed(linker *link, char *needed)
     const coh_graph *graph = link->graph;
     int depth = 0;
     for (int i = 0; i < graph->output_count; i++) {
-        const cohi_output *output = graph->outputs[i];
+        const cohi_graph_output *output = graph->outputs[i];
         int index = cohi_names_find(&graph->value_names, output->value, strlen(output->value));
         if (index < 0)
             return coh_fail(COH_INVALID_ARGUMENT,

@@ -32,17 +32,17 @@ typedef struct cohi_value {
     char *attributes; /* words with single blanks between; may be empty */
 } cohi_value;
 
-typedef struct cohi_output {
+typedef struct cohi_graph_output {
     char name[COH_NAME_BYTES];
     char value[COH_NAME_BYTES];
-} cohi_output;
+} cohi_graph_output;
 
 struct coh_graph {
     cohi_value **values; /* each by itself, so that names stay where they are */
     int value_count;
     int value_room;
     cohi_names value_names;
-    cohi_output **outputs;
+    cohi_graph_output **outputs;
     int output_count;
     int output_room;
     cohi_names output_names;
