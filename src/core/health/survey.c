@@ -529,7 +529,7 @@ static coh_status look_once(coh_world *world, struct cohi_survey *survey, const 
     return status;
 }
 
-coh_status cohi_survey(coh_world *world, const char *call, const char *hint)
+coh_status cohi_survey_look(coh_world *world, const char *call, const char *hint)
 {
     coh_status status = COH_OK;
     uint64_t now_ns = cohi_now_ns();
