@@ -50,14 +50,15 @@ static coh_status find_engine(const char *name, const cohi_engine **engine)
 /* Probes that failed on the way to one that did not are not the caller's failures. */
 static coh_status select_any(const cohi_need *need, const cohi_engine **engine)
 {
-    char before[COHI_SENTENCE_BYTES];
-    snprintf(before, sizeof before, "%s", coh_last_error());
+    cohi_error before;
+    cohi_error_keep(&before);
     char reasons[512] = "";
     size_t used = 0;
     for (int i = 0; i < PREFERRED; i++) {
         if (engines[i]->lifecycle->probe(need) == COH_OK) {
             *engine = engines[i];
-            return cohi_fail(COH_OK, "%s", before);
+            (void)cohi_fail_again(&before);
+            return COH_OK;
         }
         if (used < sizeof reasons)
             used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s", i ? "; " : "",

@@ -1,5 +1,6 @@
 /* Runs the steps of a program, one after the other. Nothing here allocates. */
 #include "base/clock.h"
+#include "device/failure.h"
 #include "graph/cpu/vector.h"
 #include "graph/program.h"
 
@@ -93,13 +94,13 @@ static bool is_of_team(coh_status status)
  */
 coh_status cohi_program_give_up(const coh_program *program, int first, coh_status status)
 {
-    char sentence[1024];
-    snprintf(sentence, sizeof sentence, "%s", coh_last_error());
+    cohi_failure kept;
+    cohi_failure_keep(&kept, status);
     bool in_step = !is_of_team(status);
     for (int n = first; n < program->node_count && in_step; n++)
         in_step =
             cohi_collective_refuse(program->nodes[n].kernel, &program->nodes[n].call) == COH_OK;
-    return coh_fail(status, "%s", sentence);
+    return cohi_failure_again(&kept);
 }
 
 coh_status cohi_program_steps(coh_program *program, coh_stream *stream)

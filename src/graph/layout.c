@@ -1,4 +1,5 @@
 /* Where each value's bytes are: the lives of values become a plan, the plan an arena. */
+#include "device/failure.h"
 #include "graph/cpu/vector.h"
 #include "graph/program.h"
 
@@ -211,15 +212,15 @@ static coh_status find_most(coh_world *world, const uint64_t mine[WORDS], uint64
 static coh_status agree_on_size(coh_program *program, coh_status status, uint64_t *total)
 {
     uint64_t mine[WORDS] = {[SIZE] = *total}, most[WORDS];
-    char sentence[512];
+    cohi_failure kept;
     if (!program->world)
         return status;
-    snprintf(sentence, sizeof sentence, "%s", coh_last_error());
+    cohi_failure_keep(&kept, status);
     if (status != COH_OK)
         mine[FAILED] = UINT64_MAX - (uint64_t)coh_rank(program->world);
     coh_status met = find_most(program->world, mine, most);
     if (status != COH_OK)
-        return coh_fail(status, "%s", sentence);
+        return cohi_failure_again(&kept);
     if (met != COH_OK)
         return met;
     if (most[FAILED] > 0)

@@ -205,7 +205,7 @@ static coh_status keep(coh_world *world, coh_status status)
     return status;
 }
 
-/* One access of this rank, for the sentence. */
+/* One access of this rank, for the message. */
 struct access {
     const char *call;
     const char *verb;
