@@ -17,6 +17,25 @@ typedef struct cohi_transfer {
     bool blocking;
 } cohi_transfer;
 
+/*
+ * A copy made field by field. An inlined fast path takes its operation as a struct by value and hands
+ * such a copy to the slow path: gcc then keeps the original in registers. A struct that is copied
+ * whole it stores before the first branch, which cost 9 to 25 instructions a call.
+ */
+static inline __attribute__((always_inline)) cohi_transfer
+cohi_transfer_fields(const cohi_transfer *transfer)
+{
+    return (cohi_transfer){.call = transfer->call,
+                           .op = transfer->op,
+                           .context = transfer->context,
+                           .rank = transfer->rank,
+                           .offset = transfer->offset,
+                           .target = transfer->target,
+                           .source = transfer->source,
+                           .bytes = transfer->bytes,
+                           .blocking = transfer->blocking};
+}
+
 /* Checks everything but the gate. `bytes` > 0. */
 coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer);
 
