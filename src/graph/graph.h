@@ -1,4 +1,11 @@
 /*
+ * Room: graph.
+ *
+ * Graphs: building, text, the registry of operations, compiling, layout, running.
+ * Uses cohort-ml.h, the clock of base, device/failure.h, graph/ops and graph/cpu.
+ * Hides how values share memory and which operations are joined.
+ */
+/*
  * graph.h - a graph as it is built: values by name, nothing resolved.
  *
  * Values and outputs are in the order in which they were added, which is also the order of the

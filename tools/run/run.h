@@ -1,4 +1,13 @@
 /*
+ * Room: tools/run.
+ *
+ * `cohort run`: starts the ranks of a job below a guard and supervisors, passes on their output,
+ * and ends them all.
+ * Uses bootstrap (the board, the launcher's descriptor), base, what core/health and core/world say of
+ * verdicts and waits on the board, and the tools' flags and tables. Runs no rank itself.
+ * Hides processes and their ends: it reports a cause and an exit status.
+ */
+/*
  * run.h - `cohort run`, the launcher: its parts and what they share.
  *
  *   options.c  the command line

@@ -1,4 +1,12 @@
 /*
+ * Room: coll/call.
+ *
+ * One call as algorithms see it, how its members come together, and what a team keeps for
+ * collectives.
+ * Uses base, memory, bootstrap, and the core rooms world, health, team and message.
+ * Hides posts, marks and staging from the algorithms.
+ */
+/*
  * call.h - one collective call, as the algorithms see it.
  *
  * The public functions fill it in (collective.c). run.c has it checked (check.c), chooses the

@@ -1,4 +1,12 @@
 /*
+ * Room: coll/mapped.
+ *
+ * Algorithms between members that load and store each other's memory.
+ * Uses coll/call, base, memory, and the core rooms world, health, team and onesided. An
+ * algorithm is a row of table.c and fails only when a member does.
+ * Hides where each member's buffers are.
+ */
+/*
  * buffers.h - where the buffers of a call are, as the other members reach them.
  *
  * A member posts where its source and target are: in its heap, or, for ranks of one process,

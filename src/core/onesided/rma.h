@@ -1,3 +1,11 @@
+/*
+ * Room: core/onesided.
+ *
+ * One-sided calls: put, get, strided copies, atomics, signals, waits for words, fence, quiet and
+ * barrier, contexts, locks, views, and the race check.
+ * Uses base, memory, bootstrap and the core rooms world, health, team and heap.
+ * Hides whether a peer is mapped or reached by the engine.
+ */
 /* rma.h - put and get by offset, for callers that do not name the target by a pointer. */
 #ifndef COHI_CORE_ONESIDED_RMA_H
 #define COHI_CORE_ONESIDED_RMA_H

@@ -1,4 +1,11 @@
 /*
+ * Room: core/team.
+ *
+ * Teams: splits, grids, the meeting of members, agreement, the terms that members compare.
+ * Uses base, bootstrap, core/world and core/health. Moves no user data.
+ * Hides the layout of the areas in slots where members meet, and what stands against a team.
+ */
+/*
  * team.h - an ordered set of ranks that meet.
  *
  * A meeting is a dissemination barrier: in round k each member tells the one 2^k further on that

@@ -1,4 +1,12 @@
 /*
+ * Room: graph/cpu.
+ *
+ * What kernels for the CPU are made of: loops for each instruction set, and OpenBLAS for
+ * products.
+ * Uses libc and libm; knows no graph.
+ * Hides instruction sets, and how the BLAS library is found and set up.
+ */
+/*
  * vector.h - the loops that the cpu's kernels are made of, once for each instruction set.
  *
  * vector_loops.h is compiled several times with other flags; cohi_vector_best() is the best that

@@ -1,4 +1,11 @@
 /*
+ * Room: memory/kernels.
+ *
+ * The loops that reduce and convert, compiled once for each instruction set.
+ * Uses base alone. Allocates nothing and fails at nothing: its callers have checked.
+ * Hides vector types and intrinsics.
+ */
+/*
  * kernels.h - the loops that reduce and convert, once for each instruction set, and which are used.
  *
  * The loops are written once, in kernel_loops.h, over the vectors of a lanes_*.h. Each kernels_*.c
