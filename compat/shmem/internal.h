@@ -129,7 +129,6 @@ struct shmemi_ctx {
     coh_context *context; /* NULL: on the world's own stream */
     coh_team *team;       /* whose indices PEs are given in; NULL: the world's */
     shmem_team_t handle;  /* of that team */
-    long options;
     struct shmemi_ctx *next;
 };
 

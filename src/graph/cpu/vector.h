@@ -24,7 +24,6 @@
 enum { COHI_STREAM_LINE = 64 };
 
 typedef struct cohi_vector {
-    const char *name;
     void (*add)(const float *left, const float *right, float *out, size_t count);
     void (*mul)(const float *left, const float *right, float *out, size_t count);
     void (*scale)(const float *in, float by, float *out, size_t count);
