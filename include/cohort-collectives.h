@@ -66,17 +66,17 @@ COH_API const char *coh_collective_name(coh_collective_kind kind);
  * coh_finalize when no more follow; and nothing is written from a member that differed.
  *
  * Counts are elements of `dtype`. Source and target are any memory; what lies in the symmetric heap
- * needs no copy on the way. They do not overlap, or are the same (each call says what that is);
- * overlap in part is refused. On return the target is complete, and both may be used again at once.
- * Nothing is written when a call is refused, and the members that need something of the refused one
- * get its error too; when a call fails later (a member was lost), the target is undefined.
+ * needs no copy on the way. They must not overlap, unless they are the same memory (each call says
+ * how); partial overlap is refused. On return the target is complete, and both may be used again at
+ * once. When a call is refused nothing is written, and the members that need data from the refused
+ * one get its error too. When a call fails later (a member was lost), the target is undefined.
  *
- * Reductions: sum, mean, product, min and max of every type; and, or, xor of integers and bool (of
- * which sum, max, or are "one is", and product, min, and are "all are"; bool has no mean). Integers
- * wrap; their mean is the sum divided, towards zero. f16, bf16, f8 are reduced in f32 and rounded
- * once. NaN propagates, also through min and max, where -0 is less than +0. The result has the same
- * bits on all members and in every run, for one build, CPU, placement and tuning; with
- * COHORT_DETERMINISTIC=1 also whatever the algorithm and the size.
+ * Reductions: sum, mean, product, min and max of every type; and, or, xor of integers and bool. For
+ * bool, COH_SUM, COH_MAX and COH_OR are "any", COH_PRODUCT, COH_MIN and COH_AND are "all", and
+ * there is no mean. Integers wrap; their mean is the sum divided, towards zero. f16, bf16, f8 are
+ * reduced in f32 and rounded once. NaN propagates, also through min and max, where -0 is less than
+ * +0. The result has the same bits on all members and in every run, for one build, CPU, placement
+ * and tuning; with COHORT_DETERMINISTIC=1 also whatever the algorithm and the size.
  */
 
 /* target[i] = source[i] of all members, reduced, on all members. In place: target == source. */
@@ -95,7 +95,7 @@ COH_API coh_status coh_reduce(coh_team *team, coh_dtype dtype, coh_reduce_op op,
 COH_API coh_status coh_reduce_scatter(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                       const void *source, void *target, size_t count);
 
-/* coh_reduce_scatter with counts[i] elements for member i, the same counts on all members. */
+/* coh_reduce_scatter with counts[i] elements for member i; all members pass the same counts. */
 COH_API coh_status coh_reduce_scatter_v(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                         const void *source, void *target, const size_t *counts);
 
@@ -106,7 +106,8 @@ COH_API coh_status coh_reduce_scatter_v(coh_team *team, coh_dtype dtype, coh_red
 COH_API coh_status coh_all_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
                                   size_t count);
 
-/* coh_all_gather with counts[i] elements of member i, one block behind the other. */
+/* coh_all_gather with counts[i] elements of member i, one block behind the other; all members pass
+ * the same counts. */
 COH_API coh_status coh_all_gather_v(coh_team *team, coh_dtype dtype, const void *source,
                                     void *target, const size_t *counts);
 
@@ -114,7 +115,8 @@ COH_API coh_status coh_all_gather_v(coh_team *team, coh_dtype dtype, const void 
 COH_API coh_status coh_gather(coh_team *team, coh_dtype dtype, const void *source, void *target,
                               size_t count, int root);
 
-/* The same with counts[i] elements of member i, the same counts on all members. */
+/* coh_gather with counts[i] elements of member i, one block behind the other; all members pass the
+ * same counts. */
 COH_API coh_status coh_gather_v(coh_team *team, coh_dtype dtype, const void *source, void *target,
                                 const size_t *counts, int root);
 
@@ -125,8 +127,8 @@ COH_API coh_status coh_gather_v(coh_team *team, coh_dtype dtype, const void *sou
 COH_API coh_status coh_scatter(coh_team *team, coh_dtype dtype, const void *source, void *target,
                                size_t count, int root);
 
-/* The same with counts[i] elements for member i, one block behind the other, the same counts on all
- * members. */
+/* coh_scatter with counts[i] elements for member i, one block behind the other; all members pass
+ * the same counts. */
 COH_API coh_status coh_scatter_v(coh_team *team, coh_dtype dtype, const void *source, void *target,
                                  const size_t *counts, int root);
 
@@ -151,16 +153,16 @@ typedef struct coh_parts {
 } coh_parts;
 
 /*
- * Block j of the source goes to member j, block i of the target comes from member i. A member must
- * expect what the other sends: COH_MISMATCH otherwise, with both counts at the one that does not
- * expect it. Not in place.
+ * Block j of the source goes to member j, block i of the target comes from member i. The count that
+ * a member expects must be the one that the other sends; if not, the receiver gets COH_MISMATCH
+ * with both counts. Not in place.
  */
 COH_API coh_status coh_all_to_all_v(coh_team *team, coh_dtype dtype, const void *source,
                                     const coh_parts *source_parts, void *target,
                                     const coh_parts *target_parts);
 
 /*
- * As coh_all_to_all, with elements target_stride and source_stride elements apart: element k of
+ * coh_all_to_all of elements that are source_stride and target_stride elements apart: element k of
  * block j is at (j * count + k) * stride. Strides are at least 1, and the same on all members. Not
  * in place.
  */
@@ -207,7 +209,7 @@ typedef struct coh_reduction {
     }
 
 /*
- * As the calls without `with` in their name, in two more ways.
+ * Two more kinds of reduction for the calls without `with` in their name.
  *
  * Scaled: each member's source is multiplied by its own scale before it is reduced, in f64 for f64
  * and in f32 for all others (the scale is rounded to that), and rounded to the type. Floats only.
@@ -215,8 +217,8 @@ typedef struct coh_reduction {
  *
  * By a function: any elements of up to 512 bytes that can be copied. It must be associative, and
  * need not be commutative: elements are combined in the order of the members, whatever the
- * algorithm. Members must agree in the element's size and the count; that they pass the same
- * function is their affair. COH_UNSUPPORTED when an algorithm that combines in another order is
+ * algorithm. Members must agree on the element's size and the count. Whether they pass the same
+ * function is not checked. COH_UNSUPPORTED when an algorithm that combines in another order is
  * asked for by name.
  */
 COH_API coh_status coh_all_reduce_with(coh_team *team, const coh_reduction *how, const void *source,
@@ -239,18 +241,18 @@ typedef struct coh_group_part {
 
 /*
  * coh_all_reduce of each of `count` parts, in one call: arrays of up to 64 KiB of the same type and
- * operation are reduced together, a MiB at a time, in one meeting of the members. Members pass lists
- * that are equal but for the addresses. No target overlaps another part's memory. Arguments are
- * checked before anything is written; when the call fails later, all targets are undefined.
+ * operation are reduced together, a MiB at a time, in one meeting of the members. Members pass
+ * lists that are equal but for the addresses. No target overlaps another part's memory. Arguments
+ * are checked before anything is written; when the call fails later, all targets are undefined.
  */
 COH_API coh_status coh_all_reduce_group(coh_team *team, const coh_group_part *parts, size_t count);
 
 /*
- * Each starts the call of its name and returns; that proceeds without further calls. Until the
- * request is done (coh_request_wait, coh_request_test) source and target belong to it; arrays of
- * counts, offsets and parts, and the coh_reduction, are copied. Collectives of one team are carried out in the order in which they
- * were called, started or not. How the call ended, a refusal of its arguments too, is told by the
- * request.
+ * Each starts the collective of its name and returns. The collective proceeds without further
+ * calls. Until the request is done (coh_request_wait, coh_request_test) source and target must not
+ * be used; arrays of counts, offsets and parts, and the coh_reduction, are copied. Collectives of
+ * one team are carried out in the order in which they were called, started or not. The request's
+ * status says how the collective ended; arguments that are refused are reported there, too.
  */
 COH_API coh_status coh_all_reduce_start(coh_team *team, coh_dtype dtype, coh_reduce_op op,
                                         const void *source, void *target, size_t count,

@@ -79,7 +79,7 @@ COH_API coh_status coh_graph_output(coh_graph *graph, const char *name, const ch
  *     op y matmul x,w transpose_b=1   name, operation, inputs, attributes
  *     output logits y
  *
- * Empty lines, and lines that begin with '#', say nothing. A scalar's shape is "-". Errors name
+ * Empty lines, and lines that begin with '#', are ignored. A scalar's shape is "-". Errors name
  * the line.
  */
 COH_API coh_status coh_graph_parse(const char *text, size_t bytes, coh_graph **graph);
@@ -143,14 +143,14 @@ typedef enum coh_attribute_kind {
     COH_ATTRIBUTE_LIST = 3 /* of up to COH_DIMS_MAX integers */
 } coh_attribute_kind;
 
-/* What a node may say. */
+/* An attribute that an operation takes. */
 typedef struct coh_attribute_rule {
     const char *name;
     coh_attribute_kind kind;
     const char *fallback; /* the value where a node says nothing; NULL: it must */
 } coh_attribute_rule;
 
-/* What a node says. */
+/* An attribute of a node. */
 typedef struct coh_attribute {
     coh_attribute_kind kind;
     int64_t integer;
@@ -276,10 +276,10 @@ typedef struct coh_program_options {
     }
 
 /*
- * Checks the whole graph and lays it out. What is wrong is told with the node that it is wrong
- * with: an unknown operation, a name that nobody has, a cycle, a wrong number of inputs, a type or
- * shape that does not fit, an attribute that is missing or unknown, no kernel for the device.
- * Operations that no output needs are left out, unless they change a state. `options` may be NULL.
+ * Checks the whole graph and lays it out. An error names the node that is wrong, and why: an
+ * unknown operation, a name that nobody has, a cycle, a wrong number of inputs, a type or shape
+ * that does not fit, an attribute that is missing or unknown, no kernel for the device. Operations
+ * that no output needs are left out, unless they change a state. `options` may be NULL.
  */
 COH_API coh_status coh_graph_compile(const coh_graph *graph, coh_device *device,
                                      const coh_program_options *options, coh_program **program);
@@ -298,10 +298,10 @@ COH_API coh_status coh_program_bind(coh_program *program, const char *name, void
  * nothing. A kernel that fails ends the run with its node's name; outputs are then not written, and
  * the program can be run again. One run of a program at a time.
  *
- * A run that fails, or is refused for its bindings, calls the built-in collectives that are left as
- * refused ones: the other members of their teams do not wait, but fail with an error that names
- * this rank, and on all of them the program can be run again. What an operation of a user's
- * communicates is not made up for.
+ * A run that fails, or is refused for its bindings, makes the remaining built-in collectives as
+ * refused calls: the other members of their teams do not wait, but fail with an error that names
+ * this rank, and on all of them the program can be run again. Communication inside operations
+ * that the user added is not replaced.
  */
 COH_API coh_status coh_program_run(coh_program *program, const coh_binding *inputs,
                                    size_t input_count, const coh_binding *outputs,

@@ -16,10 +16,10 @@
  *  10. Pipelines    double buffers, deeper ones, and the whole loop over tiles
  *
  * The conventions are those of cohort.h: a call is thread-safe unless it says otherwise, returns a
- * coh_status, sets its outputs only on COH_OK, changed nothing when it was refused, and explains
- * itself in coh_last_error(). Option structs begin with their size; a NULL pointer to one means the
- * INIT value. What is made upon a device must be destroyed before the device is closed. In a forked
- * child streams, events and copiers of the parent are COH_FORKED.
+ * coh_status, sets its outputs only on COH_OK, and changes nothing when it is refused;
+ * coh_last_error() says why it failed. Option structs begin with their size; a NULL pointer to one
+ * means the INIT value. What is made upon a device must be destroyed before the device is closed.
+ * In a forked child streams, events and copiers of the parent are COH_FORKED.
  */
 #ifndef COHORT_ML_H
 #define COHORT_ML_H
@@ -238,8 +238,8 @@ COH_API coh_status coh_stream_create(coh_device *device, const coh_stream_option
                                      coh_stream **stream);
 
 /*
- * Waits for what was submitted, forgets what was not, and frees. The status is coh_stream_wait's;
- * the stream is gone in any case. NULL does nothing.
+ * Waits for what was submitted, drops what was not, and frees the stream. The status is
+ * coh_stream_wait's; the stream is freed in any case. NULL does nothing.
  */
 COH_API coh_status coh_stream_destroy(coh_stream *stream);
 
@@ -261,7 +261,7 @@ COH_API void *coh_stream_native(const coh_stream *stream);
 
 /*
  * A kernel: on the cpu it does the work, elsewhere it launches it on coh_stream_native(stream). To
- * fail it returns coh_fail(...). It must not call back into its stream otherwise.
+ * fail it returns coh_fail(...). It must not make any other call on its stream.
  */
 typedef coh_status coh_kernel(coh_stream *stream, void *arg);
 
@@ -269,7 +269,7 @@ typedef coh_status coh_kernel(coh_stream *stream, void *arg);
 COH_API coh_status coh_stream_kernel(coh_stream *stream, const char *name, coh_kernel *kernel,
                                      void *arg);
 
-/* A function of the host, in its turn; on every device it runs on a thread of the host. */
+/* A function that runs on a thread of the host, whatever the device, when its turn comes. */
 typedef coh_status coh_host_call(void *arg);
 COH_API coh_status coh_stream_host(coh_stream *stream, const char *name, coh_host_call *call,
                                    void *arg);
@@ -321,13 +321,13 @@ COH_API coh_status coh_event_create(coh_device *device, coh_event **event);
  * for the event. COH_BUSY where one was enqueued and not submitted. NULL does nothing. */
 COH_API coh_status coh_event_destroy(coh_event *event);
 
-/* Enqueues: the event happens when the stream gets here. */
+/* Enqueues a recording: the event happens when the stream gets here. */
 COH_API coh_status coh_stream_record(coh_stream *stream, coh_event *event);
 
 /*
- * Enqueues: the stream goes on when the event's last recording has happened, and fails where that
- * failed. The recording must have been submitted, else COH_INVALID_ARGUMENT: so streams can only
- * wait for what is sure to run, never for each other in a circle.
+ * Enqueues a wait: the stream goes on when the event's last recording has happened, and fails if
+ * that failed. The recording must have been submitted, else COH_INVALID_ARGUMENT: so streams can
+ * only wait for what is sure to run, never for each other in a circle.
  */
 COH_API coh_status coh_stream_await(coh_stream *stream, coh_event *event);
 
@@ -451,7 +451,7 @@ COH_API coh_status coh_arena_read(const coh_arena *arena, int node, coh_dtype dt
 /* A regular file that is read by copiers. */
 typedef struct coh_file coh_file;
 
-/* Opens for reading, with its size as it is now. Errors name the path. */
+/* Opens a file for reading, with the size that it has now. Errors name the path. */
 COH_API coh_status coh_file_open(const char *path, coh_file **file);
 
 /* No copy from it may be under way. NULL does nothing. */
@@ -467,7 +467,7 @@ COH_API coh_status coh_file_read(coh_file *file, uint64_t offset, void *target, 
 
 /* ---- 9. Copiers ------------------------------------------------------------------------ */
 
-/* Carries out copies: at once, or by workers beside the caller. */
+/* Carries out copies: at once, or by worker threads while the caller goes on. */
 typedef struct coh_copier coh_copier;
 
 /* A copy that was issued. It belongs to its copier, and is waited for once. */
@@ -490,8 +490,8 @@ typedef struct coh_copier_options {
 
 COH_API coh_status coh_copier_create(const coh_copier_options *options, coh_copier **copier);
 
-/* Finishes what was issued, and frees; tokens that nobody waited for are void. NULL does nothing.
- */
+/* Finishes the copies that were issued, and frees the copier. Tokens that were not waited for
+ * become invalid. NULL does nothing. */
 COH_API coh_status coh_copier_destroy(coh_copier *copier);
 
 /*
@@ -501,15 +501,14 @@ COH_API coh_status coh_copier_destroy(coh_copier *copier);
 COH_API coh_status coh_copier_issue(coh_copier *copier, void *target, const void *source,
                                     size_t bytes, coh_token *token);
 
-/* Starts a copy from a file; else as coh_copier_issue. The range is checked here, as by
- * coh_file_read. */
+/* coh_copier_issue with a file as the source. The range is checked here, as by coh_file_read. */
 COH_API coh_status coh_copier_issue_file(coh_copier *copier, void *target, coh_file *file,
                                          uint64_t offset, size_t bytes, coh_token *token);
 
 /*
- * Waits for the copy; the status is the copy's, and the token is spent. What no worker has begun of
- * it, the caller copies itself. Tokens may be waited for in any order. COH_INVALID_ARGUMENT for one
- * that was waited for already, or is another copier's.
+ * Waits for the copy; the status is the copy's, and the token is spent. The caller copies the
+ * pieces that no worker has begun. Tokens may be waited for in any order. COH_INVALID_ARGUMENT for
+ * one that was waited for already, or is another copier's.
  */
 COH_API coh_status coh_copier_wait(coh_copier *copier, coh_token token);
 
@@ -551,7 +550,7 @@ COH_API coh_status coh_pipeline_create(coh_copier *copier, size_t tile_bytes,
                                        const coh_pipeline_options *options,
                                        coh_pipeline **pipeline);
 
-/* Waits for copies that are under way, and frees. NULL does nothing. */
+/* Waits for copies that are under way, and frees the pipeline. NULL does nothing. */
 COH_API coh_status coh_pipeline_destroy(coh_pipeline *pipeline);
 
 /* The tile that would be filled next. COH_BUSY when all are taken: swap first. */

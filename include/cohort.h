@@ -31,8 +31,8 @@
  *   - "Collective" means that every rank of the world makes the call, in the same order.
  *     A rank that makes another one instead gets, like all others, COH_MISMATCH.
  *   - A blocking call returns COH_PEER_LOST when a rank that it needs has died, and
- *     COH_STALLED when one is stuck, or all wait for each other; it never waits in silence for
- *     what cannot come.
+ *     COH_STALLED when one is stuck, or when ranks wait for each other in a circle; it never waits
+ *     without end for what cannot happen.
  */
 #ifndef COHORT_H
 #define COHORT_H
@@ -45,9 +45,9 @@ extern "C" {
 #endif
 
 /*
- * What a call is declared with whose result must be looked at: a compiler that knows how warns where
- * it is not. (void)coh_free(world, pointer) is taken for meant. A program that does not want that
- * defines COH_NODISCARD, as nothing, before it includes this header.
+ * Marks the calls whose result must be used: compilers that can will warn where it is ignored. A
+ * cast, (void)coh_free(world, pointer), says that this is meant. To have no such warnings at all,
+ * define COH_NODISCARD as empty before you include this header.
  */
 #ifndef COH_NODISCARD
 #if defined(__cplusplus) && __cplusplus >= 201703L
@@ -127,24 +127,24 @@ COH_API const char *coh_status_text(coh_status status);
  */
 COH_API const char *coh_last_error(void);
 
-/* What a number of coh_error is where there is nothing to say. */
+/* The value of a number in coh_error that does not apply to the failure. */
 #define COH_NO_FACT UINT64_MAX
 
 /* The facts of a failure, for programs that act on it. */
 typedef struct coh_error {
     size_t size;        /* set by the caller: sizeof(coh_error) */
     coh_status status;  /* COH_OK: no call has failed on this thread */
-    int rank;           /* that made the call; -1: it had none yet, or the call has no world */
-    int peer;           /* the rank that it is about: lost, stalled, differing, without such memory;
-                         * -1: none */
+    int rank;           /* that made the call; -1: it is not known yet, or the call has no world */
+    int peer;           /* the rank that the failure is about: the one that is lost or stalled, made
+                         * another call, or has no such memory; -1: none */
     char operation[40]; /* the call, "coh_put"; empty: a function that Cohort called back */
-    uint64_t offset;    /* in the peer's heap; in what a part was asked of */
+    uint64_t offset;    /* in the peer's heap; of a part, in the view or array */
     uint64_t length;    /* asked for: bytes; of arrays and collectives, elements */
     uint64_t limit;     /* where the memory ends; the room, the expected length, the largest free
                          * block; of COH_UNKNOWN_RANK how many ranks there are */
 } coh_error;
 
-/* Fills `facts` for the failure that coh_last_error() tells of. */
+/* Fills `facts` for the failure that coh_last_error() describes. */
 COH_API coh_status coh_last_error_facts(coh_error *facts);
 
 /*
@@ -170,10 +170,10 @@ typedef enum coh_log_level {
 typedef void coh_log_hook(void *arg, coh_log_level level, const char *message);
 
 /*
- * Sends messages up to `level` to `hook`, from whichever thread has one to tell, several at a
- * time perhaps; the hook must not call Cohort. A NULL hook stops them. Until the first call the
- * messages go to standard error when COHORT_LOG names a level, and nowhere otherwise: the
- * library never prints on its own.
+ * Sends messages up to `level` to `hook`. The hook runs on the thread that has the message, on
+ * several threads at once perhaps, and must not call Cohort. A NULL hook stops all messages. Before
+ * the first call, messages go to standard error if COHORT_LOG names a level; if it does not, the
+ * library prints nothing.
  */
 COH_EXPORT void coh_log_to(coh_log_hook *hook, void *arg, coh_log_level level);
 
@@ -263,14 +263,16 @@ COH_API coh_status coh_engine_available(const char *engine);
 
 /*
  * Leaves the job: completes what this rank issued, waits for the others, frees everything.
- * Collective. All resources are freed, also when it returns COH_PEER_LOST or COH_STALLED, which say
- * only that the others could not be waited for, or COH_MISMATCH, which says the same or that the
- * members of a team ended with different calls on it, or COH_RACE, which says that COHORT_CHECK=order
- * found a race on some rank. COH_BUSY, COH_WRONG_THREAD and COH_FORKED
- * refuse the call and free nothing. Doing it again, or to NULL, is COH_OK and does nothing. No other
- * thread may be inside a call on the world.
+ * Collective. No other thread may be inside a call on the world. A second call, or one with NULL,
+ * is COH_OK and does nothing.
  *
- * Every other call on the world, its teams, contexts and requests is COH_FINALIZED from then on. A
+ * These statuses are reports; everything is freed all the same:
+ *   COH_PEER_LOST, COH_STALLED  the other ranks could not be waited for
+ *   COH_MISMATCH                likewise; or the members of a team ended with different calls on it
+ *   COH_RACE                    COHORT_CHECK=order found a race on some rank
+ * COH_BUSY, COH_WRONG_THREAD and COH_FORKED refuse the call, and nothing is freed.
+ *
+ * Afterwards every other call on the world, its teams, contexts and requests is COH_FINALIZED. A
  * process remembers the last 4096 worlds that it finalized.
  */
 COH_API coh_status coh_finalize(coh_world *world);
@@ -295,8 +297,8 @@ COH_API coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer);
 COH_API coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer);
 
 /*
- * COH_MALLOC(world, count, &pointer) allocates `count` objects of the type that `pointer` points to,
- * as coh_malloc does; COH_CALLOC sets them to zero. For a pointer of any type, without a cast:
+ * COH_MALLOC(world, count, &pointer) allocates `count` objects of the type that `pointer` points
+ * to, as coh_malloc does; COH_CALLOC sets them to zero. For a pointer of any type, without a cast:
  *
  *     double *cells;
  *     coh_status status = COH_CALLOC(world, 1000, &cells);
@@ -350,9 +352,9 @@ COH_API coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats);
  * are single stores. To oneself, source and target may overlap, as for memmove.
  *
  * COH_UNKNOWN_RANK, COH_NOT_SYMMETRIC and COH_OUT_OF_BOUNDS are found before anything moves. The
- * bound is the heap's, not the allocation's; with COHORT_CHECK=1, or check_bounds in coh_options, it
- * is the allocation's. With COHORT_CHECK=order this call, gets, atomics and collectives are COH_RACE
- * where they touch the range of a put that nothing orders before them.
+ * bound is the heap's, not the allocation's; with COHORT_CHECK=1, or check_bounds in coh_options,
+ * it is the allocation's. With COHORT_CHECK=order this call, gets, atomics and collectives return
+ * COH_RACE when they touch the range of an earlier put and nothing orders the two.
  */
 COH_API coh_status coh_put(coh_world *world, void *target, const void *source, size_t bytes,
                            int rank);
@@ -571,9 +573,9 @@ COH_API coh_status coh_atomic_compare_swap_nbi(coh_world *world, coh_dtype dtype
 /* ---- 10. Strided copies ---------------------------------------------------------------- */
 
 /*
- * Put and get `count` blocks of `block` bytes. Of a put, the blocks begin `target_stride` bytes
- * apart on rank `rank` and `source_stride` bytes apart here; of a get it is the other way round.
- * Strides are at least `block`, unless count is 1. Otherwise as coh_put and coh_get.
+ * Put and get `count` blocks of `block` bytes. The blocks begin `target_stride` bytes apart at the
+ * target and `source_stride` bytes apart at the source. Strides are at least `block`, unless count
+ * is 1. In all else as coh_put and coh_get.
  */
 COH_API coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride,
                                    const void *source, size_t source_stride, size_t block,
@@ -604,8 +606,8 @@ COH_API coh_status coh_put_signal_nbi(coh_world *world, void *target, const void
                                       coh_signal_op op, int rank);
 
 /*
- * coh_put_strided, then the signal: who sees it sees all blocks. No blocks still signal. Nothing is
- * put when the signal is refused.
+ * coh_put_strided, then the signal: a rank that sees the signal sees all blocks. A count of 0 still
+ * signals. Nothing is put when the signal is refused.
  */
 COH_API coh_status coh_put_strided_signal(coh_world *world, void *target, size_t target_stride,
                                           const void *source, size_t source_stride, size_t block,
@@ -697,10 +699,11 @@ typedef struct coh_context coh_context;
  */
 COH_API coh_status coh_context_create(coh_world *world, coh_context **context);
 
-/* Completes and frees; NULL does nothing. Contexts that are left are freed by coh_finalize. */
+/* Completes what was issued on the context, and frees it. NULL does nothing. coh_finalize frees the
+ * contexts that are left. */
 COH_API coh_status coh_context_destroy(coh_context *context);
 
-/* Each does what the call without `context` in its name does on the world's own context. */
+/* Each does on `context` what the call without `context` in its name does on the world's own. */
 COH_API coh_status coh_context_put(coh_context *context, void *target, const void *source,
                                    size_t bytes, int rank);
 COH_API coh_status coh_context_get(coh_context *context, void *target, const void *source,
@@ -768,7 +771,8 @@ COH_API coh_status coh_team_split_2d(coh_team *parent, int width, coh_team **row
 COH_API coh_status coh_team_from_list(coh_team *parent, const int *indices, int count,
                                       coh_team **team);
 
-/* Waits until all members have arrived; coh_team_barrier completes first, as coh_barrier does. */
+/* Wait until all members have arrived. coh_team_barrier first completes what this rank issued, as
+ * coh_barrier does. */
 COH_API coh_status coh_team_sync(coh_team *team);
 COH_API coh_status coh_team_barrier(coh_team *team);
 
@@ -787,23 +791,24 @@ typedef struct coh_grid {
 } coh_grid;
 
 /*
- * Lays `size` members out in `dimensions` (1 to 8). extents[i] is how many in dimension i, and 0 to
- * choose: as near to each other as can be, larger ones first. NULL chooses all. Their product must be
- * `size`. `periodic` may be NULL: no dimension is. Not collective, as the next three; they have no
- * state, and equal arguments give equal grids.
+ * Lays `size` members out in `dimensions` (1 to 8). extents[i] is the extent of dimension i, or 0
+ * to have it chosen: chosen extents are as equal as possible, larger ones first. NULL has all of
+ * them chosen. The product must be `size`. With `periodic` NULL no dimension is. This call and the
+ * next three are not collective and keep no state: equal arguments give equal grids.
  */
 COH_API coh_status coh_grid_make(int size, int dimensions, const int *extents, const int *periodic,
                                  coh_grid *grid);
 
-/* The coordinates of member `index`, [dimensions]. COH_UNKNOWN_RANK when there is no such member. */
+/* The coordinates of member `index`, [dimensions]. COH_UNKNOWN_RANK when there is no such member.
+ */
 COH_API coh_status coh_grid_coordinates(const coh_grid *grid, int index, int *coordinates);
 
-/* The member at the coordinates, which are taken around in periodic dimensions; COH_NO_NEIGHBOR
- * outside of the grid. */
+/* The member at the coordinates, which wrap around in periodic dimensions; COH_NO_NEIGHBOR outside
+ * of the grid. */
 COH_API int coh_grid_index(const coh_grid *grid, const int *coordinates);
 
-/* The member `steps` cells from `index` in a dimension, negative: towards 0; COH_NO_NEIGHBOR beyond
- * the border, and for a member or dimension that does not exist. */
+/* The member `steps` cells from `index` along a dimension; negative steps go towards 0.
+ * COH_NO_NEIGHBOR beyond the border, and for a member or dimension that does not exist. */
 COH_API int coh_grid_neighbor(const coh_grid *grid, int index, int dimension, int steps);
 
 /* ---- 15. Messages ---------------------------------------------------------------------- */
@@ -811,7 +816,7 @@ COH_API int coh_grid_neighbor(const coh_grid *grid, int index, int dimension, in
 #define COH_ANY_TAG (-1)
 #define COH_TAG_MAX 0x3fffffff
 
-/* What came, or is there. */
+/* A message that was received, or that a probe found. */
 typedef struct coh_message {
     int source; /* index in the team */
     int tag;
@@ -821,8 +826,9 @@ typedef struct coh_message {
 /*
  * Sends `bytes` to member `to` of the team, under a tag of 0 to COH_TAG_MAX. On return the data may
  * be reused; the receiver may not have asked for it yet. Messages from one rank to another in one
- * team with one tag are received in the order of sending. A receiver that asks for nothing holds
- * the sender back after a bounded amount, and a message of more than 8 KiB at once. Messages move
+ * team with one tag are received in the order of sending. A sender
+ * waits for a receiver that asks for nothing: after a bounded amount of short messages, and at once
+ * with a message of more than 8 KiB. Messages move
  * inside Cohort's calls, in any that waits, on both sides.
  */
 COH_API coh_status coh_send(coh_team *team, int to, int tag, const void *data, size_t bytes);
@@ -838,22 +844,23 @@ COH_API coh_status coh_receive(coh_team *team, int from, int tag, void *data, si
 /* Whether a message that coh_receive would take is there. Never waits. */
 COH_API coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message *message);
 
-/* Waits until one is there; *message is what it is, of which the next matching receive is given the
- * data, whichever thread makes it. Fails as that receive would. */
+/* Waits until a message that coh_receive would take is there, and describes it in *message. The
+ * next matching receive takes it, whichever thread makes that call. Fails where that receive would.
+ */
 COH_API coh_status coh_probe_wait(coh_team *team, int from, int tag, coh_message *message);
 
 /* A send, a receive or a collective under way. */
 typedef struct coh_request coh_request;
 
-/* Start, and return at once; the data must not change, or be looked at, until the request is done.
- */
+/* Start a send or a receive, and return at once. Until the request is done, data to be sent must
+ * not change, and memory to receive into must not be used. */
 COH_API coh_status coh_send_start(coh_team *team, int to, int tag, const void *data, size_t bytes,
                                   coh_request **request);
 COH_API coh_status coh_receive_start(coh_team *team, int from, int tag, void *data, size_t room,
                                      coh_request **request);
 
-/* Waits for the request, frees it and sets *request to NULL. The status is the operation's, and *got
- * as coh_receive sets it. A NULL request is done: COH_OK. */
+/* Waits for the request, frees it and sets *request to NULL. The status is the operation's, and
+ * *got as coh_receive sets it. A NULL request is done: COH_OK. */
 COH_API coh_status coh_request_wait(coh_request **request, coh_message *got);
 
 /* Never waits. If the request is done, *done is 1 and all is as after coh_request_wait; else *done
@@ -878,19 +885,19 @@ COH_API coh_status coh_request_wait_all(coh_request **requests, size_t count, co
 typedef uint64_t coh_lock;
 
 /*
- * Takes the lock, in the order of asking. Completes nothing by itself; clearing it completes what
- * this rank issued before. When a rank dies that holds the lock, or waits for it, the lock is dead:
- * all that wait, and all that ask later, get COH_PEER_LOST naming it. The same holds for a rank
- * that is found stalled or past COHORT_TIMEOUT, with COH_STALLED or COH_TIMED_OUT.
+ * Takes the lock, in the order of asking. Completes nothing by itself; coh_lock_clear completes
+ * what this rank issued before. When a rank that holds the lock or waits for it dies, the lock is
+ * dead: every rank that waits, or asks later, gets COH_PEER_LOST naming the dead one. A rank that
+ * is found stalled or past COHORT_TIMEOUT kills the lock too, with COH_STALLED or COH_TIMED_OUT.
  */
 COH_API coh_status coh_lock_set(coh_world *world, coh_lock *lock);
 
 /* Takes the lock if it is free; *taken says whether. Does not wait for the holder. */
 COH_API coh_status coh_lock_test(coh_world *world, coh_lock *lock, int *taken);
 
-/* Completes what this rank issued, and gives the lock to the next rank that asked, even when
- * something cannot be completed, which is then the error. COH_INVALID_ARGUMENT when this rank does
- * not hold it. */
+/* Completes what this rank issued, then passes the lock to the next rank that asked. If something
+ * cannot be completed, the lock is passed on all the same and the call returns that error.
+ * COH_INVALID_ARGUMENT when this rank does not hold the lock. */
 COH_API coh_status coh_lock_clear(coh_world *world, coh_lock *lock);
 
 /* ---- 17. Collectives ------------------------------------------------------------------- */
@@ -925,8 +932,8 @@ COH_API coh_status coh_register(coh_world *world, void *base, size_t bytes);
  */
 COH_API coh_status coh_prepare(void *base, size_t bytes);
 
-/* Undoes coh_register of the memory that begins at `base`, of which no message or collective may be
- * under way. Collective; begins with a barrier. */
+/* Undoes coh_register of the memory that begins at `base`. No message or collective may be using
+ * it. Collective; begins with a barrier. */
 COH_API coh_status coh_unregister(coh_world *world, void *base);
 
 #ifdef __cplusplus

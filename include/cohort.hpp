@@ -45,7 +45,7 @@ namespace coh
 
 /* ---- errors ---- */
 
-/* A call that failed: what() is its sentence, the rest are its facts. */
+/* A call that failed: what() is its error message, the rest are its facts. */
 class error : public std::runtime_error
 {
   public:

@@ -3,7 +3,8 @@
 #
 # An arrow is a symbol that a room's object files need and another room's define, or an #include of another room's
 # header. Prints all of them. Fails on an arrow that the table "Rooms" of docs/architecture.md does not have, on one of the
-# table that is not there any more, and on a cycle.
+# table that is not there any more, and on a cycle; and on a room, of tools/run and tools/bench too, that no header or
+# more than one states.
 set -eu
 
 root=${1:?usage: rooms_test.sh ROOT OBJECTS}
@@ -63,4 +64,29 @@ if ! tsort "$work/arrows" >/dev/null 2>"$work/cycle"; then
     sed -n 's/^tsort: /    /p' "$work/cycle"
     failed=1
 fi
+
+# Every room says in the head of one of its headers what it is: "Room: core/heap.", what it uses, what it hides.
+rooms=$( (
+    awk '{ print $1; print $2 }' "$work/table"
+    cd "$root/src" && find . -name '*.c' | sed 's|^\./||; s|/[^/]*$||; s|^engine/.*|engine|'
+    echo tools/run
+    echo tools/bench
+) | sort -u)
+(cd "$root" && grep -rnx ' \* Room: [a-z/]*\.' --include='*.h' src tools) \
+    | sed 's|^src/||; s|^\([^:]*\):[0-9]*: \* Room: \(.*\)\.$|\2 \1|' >"$work/statements"
+for room in $rooms; do
+    stated=$(awk -v room="$room" '$1 == room { print $2 }' "$work/statements")
+    if [ "$(printf '%s' "$stated" | grep -c .)" -ne 1 ]; then
+        echo "room $room: wanted one header with the line \"Room: $room.\", found: ${stated:-none}" | tr '\n' ' '
+        echo
+        failed=1
+    elif [ "${stated%/*}" != "$room" ]; then
+        echo "room $room is stated in $stated, which is not in it"
+        failed=1
+    fi
+done
+awk '{ print $1 }' "$work/statements" | sort -u >"$work/stated"
+printf '%s\n' "$rooms" | comm -13 - "$work/stated" | sed 's/^/a header states a room that is not there: /' >"$work/unknown"
+cat "$work/unknown"
+[ ! -s "$work/unknown" ] || failed=1
 exit $failed

@@ -18,15 +18,15 @@ enum { SHELLS = sizeof shells / sizeof *shells };
 
 /* ---- the words ---- */
 
-cohi_value_kind cohi_completion_value_kind(const cohi_flag_row *row)
+cohi_flag_value cohi_completion_value_kind(const cohi_flag_row *row)
 {
     if (!row->value)
-        return COHI_VALUE_NONE;
+        return COHI_FLAG_VALUE_NONE;
     if (strcmp(row->value, "FILE") == 0)
-        return COHI_VALUE_FILE;
+        return COHI_FLAG_VALUE_FILE;
     if (strcmp(row->value, "ENGINE") == 0 || strchr(row->value, '|'))
-        return COHI_VALUE_WORDS;
-    return COHI_VALUE_OTHER;
+        return COHI_FLAG_VALUE_WORDS;
+    return COHI_FLAG_VALUE_OTHER;
 }
 
 void cohi_completion_print_quoted(const char *text, const char *escaped, const char *quote)

@@ -24,14 +24,14 @@ typedef struct cohi_completion {
     size_t count;
 } cohi_completion;
 
-typedef enum cohi_value_kind {
-    COHI_VALUE_NONE,  /* the flag takes none */
-    COHI_VALUE_OTHER, /* one that cannot be guessed */
-    COHI_VALUE_FILE,
-    COHI_VALUE_WORDS, /* one of those that cohi_completion_print_values prints */
-} cohi_value_kind;
+typedef enum cohi_flag_value {
+    COHI_FLAG_VALUE_NONE,  /* the flag takes none */
+    COHI_FLAG_VALUE_OTHER, /* one that cannot be guessed */
+    COHI_FLAG_VALUE_FILE,
+    COHI_FLAG_VALUE_WORDS, /* one of those that cohi_completion_print_values prints */
+} cohi_flag_value;
 
-cohi_value_kind cohi_completion_value_kind(const cohi_flag_row *row);
+cohi_flag_value cohi_completion_value_kind(const cohi_flag_row *row);
 
 /* Prints them with a space between, and a backslash before each character of `escaped`. */
 void cohi_completion_print_values(const cohi_flag_row *row, const char *escaped);

@@ -64,14 +64,14 @@ static void print_values(const cohi_usage *usage)
 {
     printf("        case $before in\n");
     for (const cohi_flag_row *row = usage->flags; row->name; row++) {
-        cohi_value_kind kind = cohi_completion_value_kind(row);
-        if (kind != COHI_VALUE_FILE && kind != COHI_VALUE_WORDS)
+        cohi_flag_value kind = cohi_completion_value_kind(row);
+        if (kind != COHI_FLAG_VALUE_FILE && kind != COHI_FLAG_VALUE_WORDS)
             continue;
         printf("        --%s", row->name);
         if (row->letter)
             printf(" | -%c", row->letter);
         printf(") values='");
-        if (kind == COHI_VALUE_FILE)
+        if (kind == COHI_FLAG_VALUE_FILE)
             printf("FILE");
         else
             cohi_completion_print_values(row, "");

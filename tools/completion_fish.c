@@ -49,18 +49,18 @@ static void print_flag(const char *path, const cohi_flag_row *row)
     if (row->letter)
         printf("-s %c ", row->letter);
     switch (cohi_completion_value_kind(row)) {
-    case COHI_VALUE_FILE:
+    case COHI_FLAG_VALUE_FILE:
         printf("-r -F ");
         break;
-    case COHI_VALUE_WORDS:
+    case COHI_FLAG_VALUE_WORDS:
         printf("-x -a '");
         cohi_completion_print_values(row, "");
         printf("' ");
         break;
-    case COHI_VALUE_OTHER:
+    case COHI_FLAG_VALUE_OTHER:
         printf("-x ");
         break;
-    case COHI_VALUE_NONE:
+    case COHI_FLAG_VALUE_NONE:
         break;
     }
     printf("-d '");

@@ -38,18 +38,18 @@ static void print_flag(const cohi_flag_row *row)
         printf(":");
     }
     switch (cohi_completion_value_kind(row)) {
-    case COHI_VALUE_FILE:
+    case COHI_FLAG_VALUE_FILE:
         printf("_files");
         break;
-    case COHI_VALUE_WORDS:
+    case COHI_FLAG_VALUE_WORDS:
         printf("(");
         cohi_completion_print_values(row, special);
         printf(")");
         break;
-    case COHI_VALUE_OTHER:
+    case COHI_FLAG_VALUE_OTHER:
         printf(" ");
         break;
-    case COHI_VALUE_NONE:
+    case COHI_FLAG_VALUE_NONE:
         break;
     }
     printf("'");

@@ -41,8 +41,8 @@ static json_t *knob_json(const cohi_knob *knob)
     const char *set = getenv(knob->variable);
     int from_environment = set && *set;
     return json_pack("{s:s, s:o, s:s, s:s, s:s}", "name", knob->variable, "value",
-                     cohi_json_text(from_environment ? set : knob->otherwise), "origin",
-                     from_environment ? "environment" : "default", "default", knob->otherwise,
+                     cohi_json_text(from_environment ? set : knob->default_text), "origin",
+                     from_environment ? "environment" : "default", "default", knob->default_text,
                      "help", knob->help);
 }
 
@@ -77,7 +77,7 @@ static const char *text_of(const json_t *object, const char *name)
 
 static void set_cell(cohi_table_row *row, int column, const char *text)
 {
-    snprintf(row->cell[column], COHI_CELL_BYTES, "%s", text);
+    snprintf(row->cell[column], COHI_TABLE_CELL_BYTES, "%s", text);
 }
 
 /* Engines or devices: what there is, or why there is none. */

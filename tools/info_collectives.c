@@ -262,14 +262,14 @@ static int print_constants(const json_t *info)
     printf("\nmodel, %s%s\n", *file ? "from " : "described", file);
     for (size_t i = 0; i < table.count; i++) {
         const json_t *constant = json_array_get(constants, i);
-        char(*cell)[COHI_CELL_BYTES] = table.rows[i].cell;
-        snprintf(cell[0], COHI_CELL_BYTES, "%s", text_of(constant, "name"));
-        snprintf(cell[1], COHI_CELL_BYTES, "%.7g",
+        char(*cell)[COHI_TABLE_CELL_BYTES] = table.rows[i].cell;
+        snprintf(cell[0], COHI_TABLE_CELL_BYTES, "%s", text_of(constant, "name"));
+        snprintf(cell[1], COHI_TABLE_CELL_BYTES, "%.7g",
                  json_real_value(json_object_get(constant, "value")));
-        snprintf(cell[2], COHI_CELL_BYTES, "%.7g",
+        snprintf(cell[2], COHI_TABLE_CELL_BYTES, "%.7g",
                  json_real_value(json_object_get(constant, "described")));
-        snprintf(cell[3], COHI_CELL_BYTES, "%s", text_of(constant, "unit"));
-        snprintf(cell[4], COHI_CELL_BYTES, "%s", text_of(constant, "meaning"));
+        snprintf(cell[3], COHI_TABLE_CELL_BYTES, "%s", text_of(constant, "unit"));
+        snprintf(cell[4], COHI_TABLE_CELL_BYTES, "%s", text_of(constant, "meaning"));
     }
     cohi_table_print(&table, "  ", stdout);
     cohi_table_free(&table);
@@ -284,11 +284,11 @@ static void list_algorithms(const json_t *algorithms, const char *moves, char *t
     text[0] = '\0';
     json_array_foreach(algorithms, i, row)
     {
-        if (strcmp(text_of(row, "moves"), moves) != 0 || used >= COHI_CELL_BYTES)
+        if (strcmp(text_of(row, "moves"), moves) != 0 || used >= COHI_TABLE_CELL_BYTES)
             continue;
         const char *star = json_is_true(json_object_get(row, "rank_order")) ? "" : "*";
-        used += (size_t)snprintf(text + used, COHI_CELL_BYTES - used, "%s%s%s", used ? ", " : "",
-                                 text_of(row, "name"), star);
+        used += (size_t)snprintf(text + used, COHI_TABLE_CELL_BYTES - used, "%s%s%s",
+                                 used ? ", " : "", text_of(row, "name"), star);
     }
 }
 
@@ -301,8 +301,8 @@ static int print_algorithms(const json_t *collectives)
     printf("\nalgorithms (* reduces in another order than that of the ranks)\n");
     for (size_t i = 0; i < table.count; i++) {
         const json_t *row = json_array_get(collectives, i);
-        char(*cell)[COHI_CELL_BYTES] = table.rows[i].cell;
-        snprintf(cell[0], COHI_CELL_BYTES, "%s", text_of(row, "name"));
+        char(*cell)[COHI_TABLE_CELL_BYTES] = table.rows[i].cell;
+        snprintf(cell[0], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "name"));
         list_algorithms(json_object_get(row, "algorithms"), "mapped", cell[1]);
         list_algorithms(json_object_get(row, "algorithms"), "messages", cell[2]);
     }
@@ -332,9 +332,10 @@ static void list_ranges(const json_t *ranges, char *text)
         const char *name = text_of(range, "algorithm");
         int last = i + 1 == json_array_size(ranges);
         size_text((size_t)json_integer_value(json_object_get(range, "to_bytes")), end, sizeof end);
-        if (used < COHI_CELL_BYTES)
-            used += (size_t)snprintf(text + used, COHI_CELL_BYTES - used, "%s%s%s%s", i ? ", " : "",
-                                     *name ? name : "none", last ? "" : " to ", last ? "" : end);
+        if (used < COHI_TABLE_CELL_BYTES)
+            used += (size_t)snprintf(text + used, COHI_TABLE_CELL_BYTES - used, "%s%s%s%s",
+                                     i ? ", " : "", *name ? name : "none", last ? "" : " to ",
+                                     last ? "" : end);
     }
 }
 
@@ -349,7 +350,7 @@ static int print_choices(const json_t *team)
     printf("\n%d rank%s, engine %s\n", ranks, ranks == 1 ? "" : "s", text_of(team, "engine"));
     for (size_t i = 0; i < table.count; i++) {
         const json_t *row = json_array_get(choices, i);
-        snprintf(table.rows[i].cell[0], COHI_CELL_BYTES, "%s", text_of(row, "collective"));
+        snprintf(table.rows[i].cell[0], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "collective"));
         list_ranges(json_object_get(row, "ranges"), table.rows[i].cell[1]);
     }
     cohi_table_print(&table, "  ", stdout);

@@ -20,10 +20,10 @@ static void add_number(json_t *facts, const char *name, uint64_t number)
 }
 
 /* UINT64_MAX stands for no limit, or not known. */
-static void add_limit(json_t *facts, const char *name, uint64_t number, const char *otherwise)
+static void add_limit(json_t *facts, const char *name, uint64_t number, const char *fallback)
 {
     if (number == UINT64_MAX)
-        add_text(facts, name, otherwise);
+        add_text(facts, name, fallback);
     else
         add_number(facts, name, number);
 }

@@ -91,13 +91,13 @@ static int print_rows(const json_t *rows)
         return 1;
     for (size_t i = 0; i < table.count; i++) {
         const json_t *row = json_array_get(rows, i);
-        char(*cell)[COHI_CELL_BYTES] = table.rows[i].cell;
-        snprintf(cell[0], COHI_CELL_BYTES, "%s", text_of(row, "name"));
-        print_value(json_object_get(row, "value"), cell[1], COHI_CELL_BYTES);
-        snprintf(cell[2], COHI_CELL_BYTES, "%s", text_of(row, "unit"));
-        snprintf(cell[3], COHI_CELL_BYTES, "%s", text_of(row, "origin"));
-        print_when(json_object_get(row, "when"), cell[4], COHI_CELL_BYTES);
-        snprintf(cell[5], COHI_CELL_BYTES, "%s", text_of(row, "meaning"));
+        char(*cell)[COHI_TABLE_CELL_BYTES] = table.rows[i].cell;
+        snprintf(cell[0], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "name"));
+        print_value(json_object_get(row, "value"), cell[1], COHI_TABLE_CELL_BYTES);
+        snprintf(cell[2], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "unit"));
+        snprintf(cell[3], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "origin"));
+        print_when(json_object_get(row, "when"), cell[4], COHI_TABLE_CELL_BYTES);
+        snprintf(cell[5], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "meaning"));
     }
     cohi_table_print(&table, "  ", stdout);
     cohi_table_free(&table);

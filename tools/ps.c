@@ -120,10 +120,10 @@ static int find_jobs(struct jobs *jobs)
 struct sight {
     int pid;
     const char *state;
-    char doing[COHI_CELL_BYTES];
-    uint64_t waiting_ns;          /* 0: it does not wait */
-    int waits_for;                /* -1: for none in particular */
-    char awaits[COHI_CELL_BYTES]; /* what its waits are for; "": it has not waited long */
+    char doing[COHI_TABLE_CELL_BYTES];
+    uint64_t waiting_ns;                /* 0: it does not wait */
+    int waits_for;                      /* -1: for none in particular */
+    char awaits[COHI_TABLE_CELL_BYTES]; /* what its waits are for; "": it has not waited long */
 };
 
 static struct sight look_at_rank(const cohi_board *board, int rank, uint64_t now)
@@ -142,16 +142,16 @@ static struct sight look_at_rank(const cohi_board *board, int rank, uint64_t now
 
 static void fill_row(const struct sight *sight, int rank, cohi_table_row *row)
 {
-    snprintf(row->cell[0], COHI_CELL_BYTES, "%d", rank);
+    snprintf(row->cell[0], COHI_TABLE_CELL_BYTES, "%d", rank);
     if (sight->pid)
-        snprintf(row->cell[1], COHI_CELL_BYTES, "%d", sight->pid);
-    snprintf(row->cell[2], COHI_CELL_BYTES, "%s", sight->state);
-    snprintf(row->cell[3], COHI_CELL_BYTES, "%s", sight->doing);
-    cohi_duration_text(sight->waiting_ns, row->cell[4], COHI_CELL_BYTES);
+        snprintf(row->cell[1], COHI_TABLE_CELL_BYTES, "%d", sight->pid);
+    snprintf(row->cell[2], COHI_TABLE_CELL_BYTES, "%s", sight->state);
+    snprintf(row->cell[3], COHI_TABLE_CELL_BYTES, "%s", sight->doing);
+    cohi_duration_text(sight->waiting_ns, row->cell[4], COHI_TABLE_CELL_BYTES);
     if (*sight->awaits)
-        snprintf(row->cell[5], COHI_CELL_BYTES, "%s", sight->awaits);
+        snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "%s", sight->awaits);
     else if (sight->waits_for >= 0)
-        snprintf(row->cell[5], COHI_CELL_BYTES, "rank %d", sight->waits_for);
+        snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "rank %d", sight->waits_for);
 }
 
 /* A job may have begun since `now`. */

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { COHI_TABLE_COLUMNS = 14, COHI_CELL_BYTES = 192 };
+enum { COHI_TABLE_COLUMNS = 14, COHI_TABLE_CELL_BYTES = 192 };
 
 typedef struct cohi_table_row {
-    char cell[COHI_TABLE_COLUMNS][COHI_CELL_BYTES];
+    char cell[COHI_TABLE_COLUMNS][COHI_TABLE_CELL_BYTES];
 } cohi_table_row;
 
 typedef struct cohi_table {

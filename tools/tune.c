@@ -160,13 +160,14 @@ static int print(const cohi_host_profile *host)
         return -1;
     for (cohi_row row = 0; row < COHI_ROWS; row++) {
         const cohi_row_info *info = cohi_row_at(row);
-        char(*cell)[COHI_CELL_BYTES] = table.rows[row].cell;
-        snprintf(cell[0], COHI_CELL_BYTES, "%s", info->name);
-        cohi_row_text(row, host->profile.value[row], cell[1], COHI_CELL_BYTES);
-        cohi_row_text(row, described.value[row], cell[2], COHI_CELL_BYTES);
-        snprintf(cell[3], COHI_CELL_BYTES, "%s", info->unit);
-        snprintf(cell[4], COHI_CELL_BYTES, "%s", cohi_origin_word(host->findings[row].origin));
-        snprintf(cell[5], COHI_CELL_BYTES, "%s", info->what);
+        char(*cell)[COHI_TABLE_CELL_BYTES] = table.rows[row].cell;
+        snprintf(cell[0], COHI_TABLE_CELL_BYTES, "%s", info->name);
+        cohi_row_text(row, host->profile.value[row], cell[1], COHI_TABLE_CELL_BYTES);
+        cohi_row_text(row, described.value[row], cell[2], COHI_TABLE_CELL_BYTES);
+        snprintf(cell[3], COHI_TABLE_CELL_BYTES, "%s", info->unit);
+        snprintf(cell[4], COHI_TABLE_CELL_BYTES, "%s",
+                 cohi_origin_word(host->findings[row].origin));
+        snprintf(cell[5], COHI_TABLE_CELL_BYTES, "%s", info->what);
     }
     cohi_table_print(&table, "", stdout);
     cohi_table_free(&table);

@@ -176,7 +176,7 @@ static coh_status run(coh_world *world)
 static void forget_choices(void)
 {
     static const char *const forcing[] = {"COHORT_DETERMINISTIC",
-#define VARIABLE(field, type, variable, otherwise, help) variable,
+#define VARIABLE(field, type, variable, default_text, help) variable,
                                           COHI_ALGORITHM_KNOBS(VARIABLE)
 #undef VARIABLE
     };

@@ -15,7 +15,7 @@ static int create(const char *routine, shmem_team_t team, long options, shmem_ct
     struct shmemi_ctx *made = members ? malloc(sizeof *made) : NULL;
     if (!made)
         return 1;
-    *made = (struct shmemi_ctx){.handle = team, .options = options};
+    *made = (struct shmemi_ctx){.handle = team};
     if (team != SHMEM_TEAM_WORLD)
         made->team = members;
     /* When Cohort has no more of them, the world's own stream does: quiet then completes more. */

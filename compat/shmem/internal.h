@@ -56,8 +56,8 @@ _Noreturn void shmemi_refuse(const char *routine, const char *reason);
 
 /* Cohort's error message in terms of PEs, without the call that it names at its start. Returns
  * `room`; what does not fit is cut off. (messages.c) */
-enum { SHMEMI_SENTENCE_BYTES = 1024 };
-const char *shmemi_translate(const char *sentence, char *room, size_t bytes);
+enum { SHMEMI_TEXT_BYTES = 1024 };
+const char *shmemi_translate(const char *text, char *room, size_t bytes);
 
 /* Not initialized: refused. */
 SHMEMI_INLINE void shmemi_enter(const char *routine)
@@ -129,7 +129,6 @@ struct shmemi_ctx {
     coh_context *context; /* NULL: on the world's own stream */
     coh_team *team;       /* whose indices PEs are given in; NULL: the world's */
     shmem_team_t handle;  /* of that team */
-    long options;
     struct shmemi_ctx *next;
 };
 

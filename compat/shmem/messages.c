@@ -26,9 +26,9 @@ static bool in_word(char character)
 }
 
 /* The row whose phrase stands at `at` as whole words; -1: none. */
-static int find_phrase(const char *sentence, const char *at)
+static int find_phrase(const char *text, const char *at)
 {
-    if (at > sentence && in_word(at[-1]))
+    if (at > text && in_word(at[-1]))
         return -1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t length = strlen(words[i].theirs);
@@ -39,17 +39,17 @@ static int find_phrase(const char *sentence, const char *at)
 }
 
 /* Behind "rank 0: coh_put: ", where it begins so: the PE and the routine are told before. */
-static const char *skip_caller(const char *sentence)
+static const char *skip_caller(const char *text)
 {
     int length = 0;
-    (void)sscanf(sentence, "rank %*d: coh_%*[a-z0-9_]: %n", &length);
-    return sentence + length;
+    (void)sscanf(text, "rank %*d: coh_%*[a-z0-9_]: %n", &length);
+    return text + length;
 }
 
-const char *shmemi_translate(const char *sentence, char *room, size_t bytes)
+const char *shmemi_translate(const char *text, char *room, size_t bytes)
 {
     size_t used = 0;
-    const char *start = skip_caller(sentence);
+    const char *start = skip_caller(text);
     for (const char *at = start; *at && used + 1 < bytes;) {
         int row = find_phrase(start, at);
         if (row < 0) {

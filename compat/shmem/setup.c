@@ -35,7 +35,7 @@ static _Noreturn void end_job(void)
 
 void shmemi_fail(const char *routine, const char *format, ...)
 {
-    char arguments[512], reason[SHMEMI_SENTENCE_BYTES];
+    char arguments[512], reason[SHMEMI_TEXT_BYTES];
     va_list list;
     va_start(list, format);
     vsnprintf(arguments, sizeof arguments, format, list);
@@ -153,7 +153,7 @@ static void print_info(void)
 static void print_message(void *arg, coh_log_level level, const char *message)
 {
     static const char *const names[] = {"", "error", "warning", "info", "debug"};
-    char text[SHMEMI_SENTENCE_BYTES];
+    char text[SHMEMI_TEXT_BYTES];
     (void)arg;
     fprintf(stderr, "shmem: %s: %s\n", names[level], shmemi_translate(message, text, sizeof text));
 }
@@ -218,7 +218,7 @@ static bool join(void)
 {
     coh_options options = COH_OPTIONS_INIT;
     options.engine = engine();
-    char reason[SHMEMI_SENTENCE_BYTES];
+    char reason[SHMEMI_TEXT_BYTES];
     choose_messages();
     if (!heap_size(&options.heap))
         return false;

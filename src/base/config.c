@@ -10,7 +10,7 @@
 #include <strings.h>
 
 static const cohi_knob knobs[] = {
-#define ROW(field, type, variable, otherwise, help) {type, variable, otherwise, help},
+#define ROW(field, type, variable, default_text, help) {type, variable, default_text, help},
     COHI_KNOB_TABLE(ROW)
 #undef ROW
 };
@@ -163,7 +163,7 @@ static coh_status parse_knob(const cohi_knob *knob, void *field)
 {
     const char *text = getenv(knob->variable);
     if (!text || !*text)
-        text = knob->otherwise;
+        text = knob->default_text;
     switch (knob->type) {
     case COHI_KNOB_TEXT:
         *(const char **)field = text;
@@ -185,7 +185,7 @@ static coh_status parse_knob(const cohi_knob *knob, void *field)
 coh_status cohi_config_load(cohi_config *config)
 {
     void *const fields[KNOBS] = {
-#define FIELD(field, type, variable, otherwise, help) &config->field,
+#define FIELD(field, type, variable, default_text, help) &config->field,
         COHI_KNOB_TABLE(FIELD)
 #undef FIELD
     };

@@ -103,7 +103,7 @@ typedef enum cohi_check_level {
 
 /* Texts point into the environment or the table: copy what must outlive a setenv. */
 typedef struct cohi_config {
-#define COHI_KNOB_DECLARE(field, type, variable, otherwise, help) COHI_KNOB_FIELD_##type field;
+#define COHI_KNOB_DECLARE(field, type, variable, default_text, help) COHI_KNOB_FIELD_##type field;
     COHI_KNOB_TABLE(COHI_KNOB_DECLARE)
 #undef COHI_KNOB_DECLARE
 } cohi_config;
@@ -115,7 +115,7 @@ coh_status cohi_config_load(cohi_config *config);
 typedef struct cohi_knob {
     cohi_knob_type type;
     const char *variable;
-    const char *otherwise; /* the default, as text */
+    const char *default_text;
     const char *help;
 } cohi_knob;
 

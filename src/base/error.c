@@ -47,7 +47,7 @@ const char *coh_status_text(coh_status status)
 
 const char *coh_last_error(void)
 {
-    return last.sentence;
+    return last.text;
 }
 
 coh_status coh_last_error_facts(coh_error *facts)
@@ -67,25 +67,25 @@ coh_status coh_last_error_facts(coh_error *facts)
 
 /* ---- failing ---- */
 
-/* The operation and the rank, as the head of the sentence has them. */
-static void read_head(const char *sentence, coh_error *facts)
+/* The operation and the rank, as the head of the message has them. */
+static void read_head(const char *text, coh_error *facts)
 {
     int rank, head = 0;
-    if (sscanf(sentence, "rank %d: %n", &rank, &head) == 1 && head > 0)
+    if (sscanf(text, "rank %d: %n", &rank, &head) == 1 && head > 0)
         facts->rank = rank;
-    size_t length = strspn(sentence + head, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    if (sentence[head + (int)length] == ':' && length < sizeof facts->operation
-        && strncmp(sentence + head, "coh_", 4) == 0)
-        memcpy(facts->operation, sentence + head, length); /* the rest is zero */
+    size_t length = strspn(text + head, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (text[head + (int)length] == ':' && length < sizeof facts->operation
+        && strncmp(text + head, "coh_", 4) == 0)
+        memcpy(facts->operation, text + head, length); /* the rest is zero */
 }
 
-/* The arguments may point into the old sentence. */
+/* The arguments may point into the old message. */
 static void compose(const char *format, va_list arguments)
 {
     int kept = errno;
-    char fresh[COHI_SENTENCE_BYTES];
+    char fresh[COHI_ERROR_TEXT_BYTES];
     vsnprintf(fresh, sizeof fresh, format, arguments);
-    memcpy(last.sentence, fresh, sizeof last.sentence);
+    memcpy(last.text, fresh, sizeof last.text);
     errno = kept;
 }
 
@@ -94,7 +94,7 @@ coh_status cohi_fail_v(coh_status status, const char *format, va_list arguments)
     compose(format, arguments);
     last.facts = (coh_error)NO_FACTS;
     last.facts.status = status;
-    read_head(last.sentence, &last.facts);
+    read_head(last.text, &last.facts);
     return status;
 }
 
@@ -121,12 +121,12 @@ coh_status cohi_fail_add(coh_status status, const char *format, ...)
 {
     if (status != COH_PEER_LOST && status != COH_STALLED && status != COH_TIMED_OUT)
         return status;
-    char more[COHI_SENTENCE_BYTES / 2];
+    char more[COHI_ERROR_TEXT_BYTES / 2];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(more, sizeof more, format, arguments);
     va_end(arguments);
-    return cohi_fail_reworded(status, "%s; %s", last.sentence, more);
+    return cohi_fail_reworded(status, "%s; %s", last.text, more);
 }
 
 coh_status cohi_fail_peer(coh_status status, int peer)
@@ -201,7 +201,7 @@ static void describe_file_limit(char *text, size_t room)
 
 coh_status cohi_fail_os(int error, const char *format, ...)
 {
-    char what[COHI_SENTENCE_BYTES];
+    char what[COHI_ERROR_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);

@@ -10,16 +10,16 @@
 #include <stdarg.h>
 
 /* The longest error message, its final NUL included. Longer ones are cut. */
-enum { COHI_SENTENCE_BYTES = 1024 };
+enum { COHI_ERROR_TEXT_BYTES = 1024 };
 
 /* All that is kept of a failure. */
 typedef struct cohi_error {
-    char sentence[COHI_SENTENCE_BYTES];
+    char text[COHI_ERROR_TEXT_BYTES];
     coh_error facts;
 } cohi_error;
 
 /*
- * Sets the calling thread's sentence and returns `status`. Keeps errno. The sentence begins with
+ * Sets the calling thread's error message and returns `status`. Keeps errno. The message begins with
  * "coh_call: " or "rank N: coh_call: ": the operation and the rank of its facts are taken from
  * there, so that they are stated once. The other facts are those of the calls below.
  */
@@ -34,7 +34,7 @@ coh_status cohi_fail_v(coh_status status, const char *format, va_list arguments)
 coh_status cohi_fail_add(coh_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same with another sentence: the facts of the last failure stay, but for `status`. */
+/* Replaces the message of the last failure and its status; its other facts stay. Returns `status`. */
 coh_status cohi_fail_reworded(coh_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -45,8 +45,8 @@ coh_status cohi_fail_reworded(coh_status status, const char *format, ...)
 coh_status cohi_fail_peer(coh_status status, int peer);
 coh_status cohi_fail_range(coh_status status, uint64_t offset, uint64_t length, uint64_t limit);
 
-/* Keeps the calling thread's last failure, and makes a kept one the last again, of which it returns
- * the status. */
+/* Keep the calling thread's last failure while something else may fail, and make a kept one the last
+ * again, which returns its status. */
 void cohi_error_keep(cohi_error *error);
 coh_status cohi_fail_again(const cohi_error *error);
 

@@ -150,10 +150,10 @@ enum {
 enum { ASK_LEVEL1 = -1, ASK_LEVEL2 = -1, ASK_LEVEL3 = -1 };
 #endif
 
-static uint64_t known_or(uint64_t bytes, int name, uint64_t otherwise)
+static uint64_t known_or(uint64_t bytes, int name, uint64_t fallback)
 {
     long told = bytes == 0 ? sysconf(name) : 0;
-    return bytes ? bytes : told > 0 ? (uint64_t)told : otherwise;
+    return bytes ? bytes : told > 0 ? (uint64_t)told : fallback;
 }
 
 /* What a host without /sys (a bare container) is taken for: the least of what is sold today. */

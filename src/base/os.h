@@ -1,4 +1,13 @@
 /*
+ * Room: base.
+ *
+ * What every other room needs and what needs none of them: the operating system, the clock,
+ * knobs, the log, error messages, element types, opcodes.
+ * Uses libc and pthreads alone.
+ * Hides system calls and their errno values, and what differs between kernels: nothing above
+ * makes a system call that has a function here.
+ */
+/*
  * os.h - the operating system, behind one narrow seam.
  *
  * Nothing above base/ makes a system call that has a function here. Calls that can fail return 0 or
@@ -243,8 +252,5 @@ int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int
 /* Takes what has come, at most `bytes`, without waiting: EAGAIN when nothing has. Descriptors beside
  * it are dropped. */
 int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got);
-
-/* Waits until `fd` can be read: 0, or ETIMEDOUT. */
-int cohi_os_wait_readable(int fd, uint64_t deadline_ns);
 
 #endif

@@ -126,11 +126,6 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
     }
 }
 
-int cohi_os_wait_readable(int fd, uint64_t deadline_ns)
-{
-    return wait_for(fd, POLLIN, deadline_ns);
-}
-
 union fd_room {
     char bytes[CMSG_SPACE(sizeof(int) * COHI_OS_FDS_MAX)];
     struct cmsghdr align;

@@ -69,7 +69,7 @@ static bool take_name(const char *entry, char *name)
     return true;
 }
 
-int cohi_unknown_next(size_t *at, char *sentence, size_t bytes)
+int cohi_unknown_next(size_t *at, char *text, size_t bytes)
 {
     char name[LONGEST_NAME + 1];
     while (environ && environ[*at]) {
@@ -78,7 +78,7 @@ int cohi_unknown_next(size_t *at, char *sentence, size_t bytes)
         const char *nearest = nearest_knob(name);
         if (nearest && strcmp(nearest, name) == 0)
             continue;
-        snprintf(sentence, bytes, "%s is set, but nothing reads it; %s%s", name,
+        snprintf(text, bytes, "%s is set, but nothing reads it; %s%s", name,
                  nearest ? "did you mean " : "cohort info lists what there is",
                  nearest ? nearest : "");
         return 1;

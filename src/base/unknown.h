@@ -9,6 +9,6 @@
  * past it, and writes a message that names it and the nearest knob. Returns 0 when there is none.
  * COHORT_TEST_* belongs to the tests.
  */
-int cohi_unknown_next(size_t *at, char *sentence, size_t bytes);
+int cohi_unknown_next(size_t *at, char *text, size_t bytes);
 
 #endif

@@ -1,4 +1,13 @@
 /*
+ * Room: bootstrap.
+ *
+ * How the ranks of a job find each other, and what they publish: the launcher's descriptor, the
+ * unique id, the group's links, the board.
+ * Uses base and memory. The launcher and `cohort ps` use it without the rooms above, so it gives
+ * words on the board no meaning beyond their layout.
+ * Hides sockets, descriptors that travel, and who writes which cache line.
+ */
+/*
  * board.h - the board: what the ranks of a job publish on one host.
  *
  * A board is one sealed memfd that every rank of the job on this host maps, the launcher too, and

@@ -32,15 +32,20 @@ struct cohi_group {
 
 /* ---- telling all that it is over ---- */
 
-static void broadcast_failure(cohi_group *group, coh_status status)
+/* Sends the calling thread's last error, which is `status`. */
+static void send_failure(int link, int rank, int size, coh_status status)
 {
-    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, group->rank, group->size);
+    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, rank, size);
     message.status = (int32_t)status;
     snprintf(message.text, sizeof message.text, "%s", coh_last_error());
+    (void)cohi_link_send(link, &message, NULL, 0, cohi_now_ns() + HELLO_DEADLINE_NS);
+}
+
+static void broadcast_failure(cohi_group *group, coh_status status)
+{
     for (int rank = 1; rank < group->size; rank++)
         if (group->links[rank] >= 0)
-            (void)cohi_link_send(group->links[rank], &message, NULL, 0,
-                                 cohi_now_ns() + HELLO_DEADLINE_NS);
+            send_failure(group->links[rank], group->rank, group->size, status);
 }
 
 /* "1, 3 and 2 more" of the ranks that `absent` marks. */
@@ -173,10 +178,7 @@ static coh_status fail_link(int error, int rank)
 
 static coh_status refuse(int link, coh_status status)
 {
-    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, 0, 0);
-    message.status = (int32_t)status;
-    snprintf(message.text, sizeof message.text, "%s", coh_last_error());
-    (void)cohi_link_send(link, &message, NULL, 0, cohi_now_ns() + HELLO_DEADLINE_NS);
+    send_failure(link, 0, 0, status);
     return status;
 }
 
@@ -638,10 +640,7 @@ static coh_status report_failure(cohi_group *group, coh_status status)
         broadcast_failure(group, status);
         return status;
     }
-    cohi_link_message message = cohi_link_make(COHI_LINK_FAILED, group->rank, group->size);
-    message.status = (int32_t)status;
-    snprintf(message.text, sizeof message.text, "%s", coh_last_error());
-    (void)cohi_link_send(group->links[0], &message, NULL, 0, cohi_now_ns() + HELLO_DEADLINE_NS);
+    send_failure(group->links[0], group->rank, group->size, status);
     return status;
 }
 

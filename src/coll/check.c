@@ -77,7 +77,7 @@ static coh_status refuse_length(const cohi_call *call, size_t count)
 }
 
 /* The elements from the first to the last of any block. */
-static coh_status span_of(cohi_call *call, cohi_blocks *blocks, size_t *firsts, size_t *span)
+static coh_status span_of(cohi_call *call, cohi_call_blocks *blocks, size_t *firsts, size_t *span)
 {
     size_t next = 0, end = 0;
     for (int i = 0; i < call->team->size; i++) {
@@ -96,7 +96,7 @@ static coh_status span_of(cohi_call *call, cohi_blocks *blocks, size_t *firsts, 
     return COH_OK;
 }
 
-static coh_status variable_span(cohi_call *call, cohi_blocks *blocks, const char *what,
+static coh_status variable_span(cohi_call *call, cohi_call_blocks *blocks, const char *what,
                                 size_t *firsts, size_t *span)
 {
     if (!blocks->counts)
@@ -104,8 +104,8 @@ static coh_status variable_span(cohi_call *call, cohi_blocks *blocks, const char
     return span_of(call, blocks, firsts, span);
 }
 
-static coh_status uniform_span(const cohi_call *call, const cohi_blocks *blocks, const char *what,
-                               size_t *span)
+static coh_status uniform_span(const cohi_call *call, const cohi_call_blocks *blocks,
+                               const char *what, size_t *span)
 {
     size_t elements;
     if (blocks->stride == 0)
@@ -118,7 +118,7 @@ static coh_status uniform_span(const cohi_call *call, const cohi_blocks *blocks,
     return COH_OK;
 }
 
-static coh_status check_span(cohi_call *call, cohi_blocks *blocks, const char *what, size_t *firsts,
+static coh_status check_span(cohi_call *call, cohi_call_blocks *blocks, const char *what, size_t *firsts,
                              size_t *span)
 {
     return call->variable ? variable_span(call, blocks, what, firsts, span)
@@ -206,7 +206,7 @@ static coh_status check_overlap(const cohi_call *call)
 
 /* Bytes between blocks are not the call's, nor are those between the elements of strided ones, which
  * are not looked at. */
-static coh_status touch(const cohi_call *call, const cohi_blocks *blocks, const char *base,
+static coh_status touch(const cohi_call *call, const cohi_call_blocks *blocks, const char *base,
                         size_t bytes, bool target)
 {
     coh_world *world = call->team->world;
@@ -233,7 +233,7 @@ static coh_status check_races(const cohi_call *call)
 
 /* ---- what the choice goes by ---- */
 
-static size_t longest_count(const cohi_call *call, const cohi_blocks *blocks)
+static size_t longest_count(const cohi_call *call, const cohi_call_blocks *blocks)
 {
     size_t most = 0;
     for (int i = 0; i < call->team->size; i++) {

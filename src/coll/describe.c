@@ -39,7 +39,7 @@ static void take_counts(cohi_call *call, const size_t *counts)
     call->from.counts = call->to.counts = counts;
 }
 
-static void take_side(cohi_blocks *blocks, const coh_parts *parts)
+static void take_side(cohi_call_blocks *blocks, const coh_parts *parts)
 {
     if (!parts)
         return;

@@ -1,3 +1,11 @@
+/*
+ * Room: coll.
+ *
+ * Collectives on data as the user calls them: descriptions, checks, the choice of an algorithm,
+ * calls that are started and finished later.
+ * Uses base, memory, the core rooms but heap and health, and the three rooms below it.
+ * Hides which algorithm runs.
+ */
 /* run.h - carrying out a call. */
 #ifndef COHI_COLL_RUN_H
 #define COHI_COLL_RUN_H
@@ -13,7 +21,7 @@ coh_status cohi_run_now(cohi_call *call);
 /* The same of a grouped call: of all its parts. */
 coh_status cohi_run_parts(cohi_call *call);
 
-/* Takes the call's place in the team's sequence with a refusal, of which the sentence is set. The
+/* Takes the call's place in the team's sequence with a refusal, whose error message is set. The
  * status is the refusal's, or a worse one. */
 coh_status cohi_run_refused(cohi_call *call, coh_status refused);
 

@@ -155,7 +155,7 @@ static const size_t *keep(const size_t *array, int size, size_t **room)
     return kept;
 }
 
-static void keep_blocks(cohi_blocks *blocks, int size, size_t **room)
+static void keep_blocks(cohi_call_blocks *blocks, int size, size_t **room)
 {
     blocks->counts = keep(blocks->counts, size, room);
     blocks->firsts = keep(blocks->firsts, size, room);

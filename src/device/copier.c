@@ -400,7 +400,7 @@ static coh_status tell_failure(cohi_failure *failure)
 {
     if (!failure)
         return COH_OK;
-    coh_status status = coh_fail(failure->status, "%s", failure->sentence);
+    coh_status status = cohi_failure_again(failure);
     free_failure(failure);
     return status;
 }

@@ -68,7 +68,7 @@ static void *cpu_mapped(int index, void *pointer)
     return pointer;
 }
 
-const cohi_kind cohi_kind_cpu = {
+const cohi_device_kind cohi_device_kind_cpu = {
     .probe = cpu_probe,
     .count = cpu_count,
     .describe = cpu_describe,

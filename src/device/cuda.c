@@ -6,4 +6,4 @@ static const char *cuda_probe(void)
     return "this build has no CUDA module";
 }
 
-const cohi_kind cohi_kind_cuda = {.probe = cuda_probe};
+const cohi_device_kind cohi_device_kind_cuda = {.probe = cuda_probe};

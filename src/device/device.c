@@ -8,10 +8,10 @@
 
 static const struct kind_row {
     const char *name;
-    const cohi_kind *kind;
+    const cohi_device_kind *kind;
 } kind_rows[] = {
-    [COH_DEVICE_CPU] = {"cpu", &cohi_kind_cpu},
-    [COH_DEVICE_CUDA] = {"cuda", &cohi_kind_cuda},
+    [COH_DEVICE_CPU] = {"cpu", &cohi_device_kind_cpu},
+    [COH_DEVICE_CUDA] = {"cuda", &cohi_device_kind_cuda},
 };
 
 static const struct kind_row *find_kind(coh_device_kind kind)
@@ -57,7 +57,7 @@ coh_status coh_device_count(coh_device_kind kind, int *count)
     return status;
 }
 
-static coh_device *make_device(coh_device_kind value, const cohi_kind *kind, int index)
+static coh_device *make_device(coh_device_kind value, const cohi_device_kind *kind, int index)
 {
     coh_device *device = calloc(1, sizeof *device);
     if (!device)

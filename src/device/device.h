@@ -1,4 +1,13 @@
 /*
+ * Room: device.
+ *
+ * The lowest room of libcohort-ml: devices, buffers, streams, events, plans, arenas, handles,
+ * copiers, pipelines.
+ * Uses libcohort by its public interface alone, and the clock of base.
+ * Hides kinds of devices behind rows (kind.h), and the threads that carry out streams and
+ * copies.
+ */
+/*
  * device.h - a device in use: its kind, what still uses it, what it holds and has moved.
  *
  * Everything that is made upon a device calls cohi_device_hold when it is made and
@@ -14,7 +23,7 @@
 
 struct coh_device {
     coh_device_kind kind_value;
-    const cohi_kind *kind;
+    const cohi_device_kind *kind;
     int index;
     uint64_t alignment;
     atomic_uint_least64_t holders;

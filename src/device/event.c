@@ -21,12 +21,6 @@ struct coh_event {
     cohi_failure failure;           /* of the last that happened */
 };
 
-void cohi_failure_keep(cohi_failure *failure, coh_status status)
-{
-    failure->status = status;
-    snprintf(failure->sentence, sizeof failure->sentence, "%s", coh_last_error());
-}
-
 /* ---- life ---- */
 
 coh_status coh_event_create(coh_device *device, coh_event **event)
@@ -142,9 +136,7 @@ coh_status cohi_event_await(coh_event *event, uint64_t number)
     pthread_mutex_lock(&event->lock);
     while (atomic_load(&event->happened) < number)
         pthread_cond_wait(&event->reached, &event->lock);
-    coh_status status = event->failure.status;
-    if (status != COH_OK)
-        coh_fail(status, "%s", event->failure.sentence);
+    coh_status status = cohi_failure_again(&event->failure);
     pthread_mutex_unlock(&event->lock);
     return status;
 }

@@ -8,15 +8,7 @@
 #define COHI_DEVICE_EVENT_H
 
 #include "device/device.h"
-
-/* A failure and its error message, for a thread that reports it later. */
-typedef struct cohi_failure {
-    coh_status status;
-    char sentence[1024];
-} cohi_failure;
-
-/* The calling thread's last error, as the failure `status`. */
-void cohi_failure_keep(cohi_failure *failure, coh_status status);
+#include "device/failure.h"
 
 /* COH_OK for an event that this process can use. */
 coh_status cohi_event_check(const char *call, const coh_event *event);

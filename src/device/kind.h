@@ -11,7 +11,7 @@
 #include <cohort-ml.h>
 #include <stdbool.h>
 
-typedef struct cohi_kind {
+typedef struct cohi_device_kind {
     /* NULL when devices of the kind can be used here and now; otherwise the reason, a phrase. */
     const char *(*probe)(void);
 
@@ -31,9 +31,9 @@ typedef struct cohi_kind {
 
     /* Where the host may load and store what is at `pointer`; NULL where it may not. */
     void *(*mapped)(int index, void *pointer);
-} cohi_kind;
+} cohi_device_kind;
 
-extern const cohi_kind cohi_kind_cpu;
-extern const cohi_kind cohi_kind_cuda;
+extern const cohi_device_kind cohi_device_kind_cpu;
+extern const cohi_device_kind cohi_device_kind_cuda;
 
 #endif

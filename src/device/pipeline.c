@@ -231,7 +231,7 @@ coh_status coh_pipeline_current(coh_pipeline *pipeline, void **memory, size_t *b
     tile *current = current_of(pipeline);
     settle(pipeline, current);
     if (current->failure.status != COH_OK)
-        return coh_fail(current->failure.status, "%s: %s", call, current->failure.sentence);
+        return coh_fail(current->failure.status, "%s: %s", call, current->failure.text);
     *memory = current->memory;
     if (bytes)
         *bytes = current->bytes;
@@ -311,8 +311,7 @@ static coh_status fail_run(coh_pipeline *pipeline, coh_status status, uint64_t i
     while (pipeline->count > 0)
         give_back(pipeline);
     return coh_fail(status, "coh_pipeline_run: tile %llu of %llu: %s", (unsigned long long)index,
-                    (unsigned long long)count,
-                    *kept.sentence ? kept.sentence : coh_status_text(status));
+                    (unsigned long long)count, kept.text);
 }
 
 static coh_status run_all(coh_pipeline *pipeline, const coh_tiles *tiles, coh_tile_compute *compute,

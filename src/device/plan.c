@@ -66,7 +66,7 @@ static coh_status check_alias(const char *call, const coh_plan *plan, const coh_
 {
     if (value->alias_of == COH_NO_NODE)
         return COH_OK;
-    const cohi_node *other = &plan->nodes[value->alias_of];
+    const cohi_plan_node *other = &plan->nodes[value->alias_of];
     if (value->first < other->value.first)
         return coh_fail(COH_INVALID_ARGUMENT,
                         "%s: '%s' lies in '%s', and is written at step %d, before it (step %d)",
@@ -98,7 +98,7 @@ static bool make_room(coh_plan *plan)
     if (plan->count < plan->room)
         return true;
     int room = plan->room ? plan->room * 2 : FIRST_ROOM;
-    cohi_node *nodes = realloc(plan->nodes, (size_t)room * sizeof *nodes);
+    cohi_plan_node *nodes = realloc(plan->nodes, (size_t)room * sizeof *nodes);
     if (!nodes)
         return false;
     plan->nodes = nodes;
@@ -109,15 +109,15 @@ static bool make_room(coh_plan *plan)
 static void append(coh_plan *plan, const coh_plan_value *value)
 {
     int index = plan->count++;
-    cohi_node *node = &plan->nodes[index];
-    *node = (cohi_node){.value = *value, .root = index, .last = value->last, .unit = index};
+    cohi_plan_node *node = &plan->nodes[index];
+    *node = (cohi_plan_node){.value = *value, .root = index, .last = value->last, .unit = index};
     snprintf(node->name, sizeof node->name, "%s", name_of(value));
     if (value->alias_of != COH_NO_NODE) {
-        const cohi_node *other = &plan->nodes[value->alias_of];
+        const cohi_plan_node *other = &plan->nodes[value->alias_of];
         node->root = other->root;
         node->at = other->at + value->alias_at;
     }
-    cohi_node *root = &plan->nodes[node->root];
+    cohi_plan_node *root = &plan->nodes[node->root];
     if (root->last < value->last)
         root->last = value->last;
     node->room = cohi_round_up(value->bytes, value->alignment);
@@ -150,7 +150,7 @@ coh_status coh_plan_add(coh_plan *plan, const coh_plan_value *value, int *node)
 
 bool cohi_plan_in_block(const coh_plan *plan, int node)
 {
-    const cohi_node *root = &plan->nodes[plan->nodes[node].root];
+    const cohi_plan_node *root = &plan->nodes[plan->nodes[node].root];
     return plan->nodes[node].value.bytes > 0 && !plan->nodes[node].value.outside
            && root->value.bytes > 0 && !root->value.outside;
 }
@@ -177,7 +177,7 @@ int coh_plan_has_slot(const coh_plan *plan, int node)
 /* Why a node that is there has no slot. */
 static const char *why_none(const coh_plan *plan, int node)
 {
-    const cohi_node *self = &plan->nodes[node];
+    const cohi_plan_node *self = &plan->nodes[node];
     if (self->value.outside)
         return "its bytes are outside";
     if (self->value.bytes == 0)
@@ -196,7 +196,7 @@ coh_status coh_plan_slot(const coh_plan *plan, int node, uint64_t *offset, uint6
     if (node < 0 || node >= plan->count)
         return coh_fail(COH_INVALID_ARGUMENT, "%s: there is no node %d; there are %d", call, node,
                         plan->count);
-    const cohi_node *self = &plan->nodes[node];
+    const cohi_plan_node *self = &plan->nodes[node];
     if (!cohi_plan_in_block(plan, node))
         return coh_fail(COH_INVALID_ARGUMENT, "%s: node %d ('%s') has no slot: %s", call, node,
                         self->name, why_none(plan, node));

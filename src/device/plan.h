@@ -18,7 +18,7 @@
 
 enum { COHI_PLAN_NAME_BYTES = 64 };
 
-typedef struct cohi_node {
+typedef struct cohi_plan_node {
     coh_plan_value value; /* its name is not the caller's any more */
     char name[COHI_PLAN_NAME_BYTES];
     int root;          /* itself, unless it is an alias */
@@ -28,10 +28,10 @@ typedef struct cohi_node {
     int unit;          /* of a root with a slot: the first root of its unit; solved */
     uint64_t distance; /* from the unit's start */
     uint64_t offset;   /* of the value; solved */
-} cohi_node;
+} cohi_plan_node;
 
 struct coh_plan {
-    cohi_node *nodes;
+    cohi_plan_node *nodes;
     int count;
     int room;
     bool solved;
@@ -42,7 +42,7 @@ struct coh_plan {
 bool cohi_plan_in_block(const coh_plan *plan, int node);
 
 /* A step is in both lives; both are roots. */
-static inline bool cohi_plan_meet(const cohi_node *a, const cohi_node *b)
+static inline bool cohi_plan_meet(const cohi_plan_node *a, const cohi_plan_node *b)
 {
     return a->value.first <= b->last && b->value.first <= a->last;
 }

@@ -50,10 +50,10 @@ typedef struct solver {
  */
 static bool forbid(const solver *s, const cohi_unit *unit, int placed, range *found)
 {
-    const cohi_node *nodes = s->units.plan->nodes, *other = &nodes[placed];
+    const cohi_plan_node *nodes = s->units.plan->nodes, *other = &nodes[placed];
     uint64_t nearest = UINT64_MAX, farthest = 0;
     for (int i = 0; i < unit->member_count; i++) {
-        const cohi_node *node = &nodes[s->units.members[unit->member_first + i]];
+        const cohi_plan_node *node = &nodes[s->units.members[unit->member_first + i]];
         if (!cohi_plan_meet(node, other))
             continue;
         nearest = node->distance < nearest ? node->distance : nearest;
@@ -221,12 +221,12 @@ static void measure(const cohi_units *units, coh_plan_info *info)
 {
     const coh_plan *plan = units->plan;
     for (int i = 0; i < plan->count; i++) {
-        const cohi_node *node = &plan->nodes[i];
+        const cohi_plan_node *node = &plan->nodes[i];
         info->slots += cohi_plan_in_block(plan, i);
         info->steps = node->value.last >= info->steps ? node->value.last + 1 : info->steps;
     }
     for (int i = 0; i < units->root_count; i++) {
-        const cohi_node *node = &plan->nodes[units->roots[i]];
+        const cohi_plan_node *node = &plan->nodes[units->roots[i]];
         info->apart = cohi_round_up(info->apart, node->value.alignment) + node->room;
         if (node->value.alignment > info->alignment)
             info->alignment = node->value.alignment;

@@ -24,7 +24,7 @@ __attribute__((format(printf, 2, 3))) static void print(writer *out, const char 
 
 static void print_node(writer *out, const coh_plan *plan, int index)
 {
-    const cohi_node *node = &plan->nodes[index];
+    const cohi_plan_node *node = &plan->nodes[index];
     const coh_plan_value *value = &node->value;
     print(out, "%5d  %-24s %12llu  %5d..%-5d ", index, node->name, (unsigned long long)value->bytes,
           value->first, value->last);

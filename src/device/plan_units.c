@@ -34,10 +34,10 @@ static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
 }
 
 /* Whether the step that overwrites `old` reads the same bytes under another name too. */
-static bool read_by_another_name(const coh_plan *plan, const cohi_node *old, int step)
+static bool read_by_another_name(const coh_plan *plan, const cohi_plan_node *old, int step)
 {
     for (int i = 0; i < plan->count; i++) {
-        const cohi_node *other = &plan->nodes[i];
+        const cohi_plan_node *other = &plan->nodes[i];
         if (other != old && other->root == old->root && other->value.last >= step
             && overlap(old->at, old->value.bytes, other->at, other->value.bytes))
             return true;
@@ -47,12 +47,12 @@ static bool read_by_another_name(const coh_plan *plan, const cohi_node *old, int
 
 /* Whether a root can be written over what it asks for: that dies at this very step, is large enough
  * and aligned for it, and nobody else has taken it. */
-static bool can_replace(const coh_plan *plan, const cohi_node *node, const bool *replaced)
+static bool can_replace(const coh_plan *plan, const cohi_plan_node *node, const bool *replaced)
 {
     if (node->value.in_place == COH_NO_NODE || !cohi_plan_in_block(plan, node->value.in_place))
         return false;
-    const cohi_node *old = &plan->nodes[node->value.in_place];
-    const cohi_node *root = &plan->nodes[old->root];
+    const cohi_plan_node *old = &plan->nodes[node->value.in_place];
+    const cohi_plan_node *root = &plan->nodes[old->root];
     return root->last == node->value.first && root->value.first < node->value.first
            && !replaced[old->root] && node->value.bytes <= old->value.bytes
            && (root->distance + old->at) % node->value.alignment == 0
@@ -65,13 +65,13 @@ static void choose_heads(cohi_units *units, bool in_place, bool *replaced)
 {
     coh_plan *plan = units->plan;
     for (int i = 0; i < units->root_count; i++) {
-        cohi_node *node = &plan->nodes[units->roots[i]];
+        cohi_plan_node *node = &plan->nodes[units->roots[i]];
         node->unit = units->roots[i];
         node->distance = 0;
         if (!in_place || !can_replace(plan, node, replaced))
             continue;
-        const cohi_node *old = &plan->nodes[node->value.in_place];
-        const cohi_node *root = &plan->nodes[old->root];
+        const cohi_plan_node *old = &plan->nodes[node->value.in_place];
+        const cohi_plan_node *root = &plan->nodes[old->root];
         replaced[old->root] = true;
         node->unit = root->unit;
         node->distance = root->distance + old->at;
@@ -80,7 +80,7 @@ static void choose_heads(cohi_units *units, bool in_place, bool *replaced)
 
 /* ---- units ---- */
 
-static void extend(cohi_unit *unit, const cohi_node *node)
+static void extend(cohi_unit *unit, const cohi_plan_node *node)
 {
     uint64_t end = node->distance + node->room;
     unit->member_count++;
@@ -95,7 +95,7 @@ static void count_members(cohi_units *units)
     units->count = 0;
     for (int i = 0; i < units->root_count; i++) {
         int root = units->roots[i];
-        const cohi_node *node = &units->plan->nodes[root];
+        const cohi_plan_node *node = &units->plan->nodes[root];
         if (node->unit == root) {
             units->units[units->count] =
                 (cohi_unit){.alignment = 1, .first = node->value.first, .last = node->last};
@@ -139,7 +139,7 @@ bool cohi_units_join(cohi_units *units, bool in_place)
 static void mark_lives(const cohi_units *units, uint64_t *change)
 {
     for (int i = 0; i < units->root_count; i++) {
-        const cohi_node *node = &units->plan->nodes[units->roots[i]];
+        const cohi_plan_node *node = &units->plan->nodes[units->roots[i]];
         change[node->value.first] += node->room;
         change[node->last + 1] -= node->room;
         if (node->unit != units->roots[i]) {

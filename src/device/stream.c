@@ -51,10 +51,11 @@ static void keep_failure(coh_stream *stream, const cohi_operation *operation, ui
                          coh_status status)
 {
     char what[160];
-    const char *why = coh_last_error();
+    cohi_failure cause;
+    cohi_failure_keep(&cause, status);
     cohi_operation_describe(operation, what, sizeof what);
     coh_fail(status, "stream '%s': operation %llu, %s, failed: %s", stream->name,
-             (unsigned long long)number + 1, what, *why ? why : coh_status_text(status));
+             (unsigned long long)number + 1, what, cause.text);
     cohi_failure_keep(&stream->failure, status);
 }
 
@@ -189,7 +190,7 @@ static void tell_events(const coh_stream *stream)
 static void forget_enqueued(coh_stream *stream)
 {
     cohi_failure never = {.status = COH_INVALID_ARGUMENT};
-    snprintf(never.sentence, sizeof never.sentence,
+    snprintf(never.text, sizeof never.text,
              "stream '%s' was destroyed before the event's recording was submitted", stream->name);
     tell_events(stream);
     for (uint64_t i = atomic_load(&stream->submitted); i < stream->enqueued; i++)
@@ -267,9 +268,9 @@ coh_status coh_stream_submit(coh_stream *stream)
 /* Tells the failure, once. Enters and leaves with the lock. */
 static coh_status take_failure(coh_stream *stream)
 {
-    coh_status status = stream->failure.status;
+    coh_status status = cohi_failure_again(&stream->failure);
     stream->failure.status = COH_OK;
-    return status == COH_OK ? status : coh_fail(status, "%s", stream->failure.sentence);
+    return status;
 }
 
 coh_status coh_stream_wait(coh_stream *stream)

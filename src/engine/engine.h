@@ -1,4 +1,13 @@
 /*
+ * Room: engine.
+ *
+ * The contract between core and what connects the ranks, the registry, and one folder for each
+ * engine.
+ * Uses base, memory and bootstrap. An engine exports one descriptor and calls core by upcalls
+ * alone.
+ * Hides transports: no other room asks which engine it is.
+ */
+/*
  * engine.h - the contract between core and what connects the ranks.
  *
  * An engine is one descriptor that points to groups of functions. A group that is NULL is a

@@ -20,7 +20,7 @@ static void count_uses(const coh_program *program, uses *use)
     for (int v = 0; v < program->value_count; v++)
         use->maker[v] = -1;
     for (int n = 0; n < program->node_count; n++) {
-        const cohi_node *node = &program->nodes[n];
+        const cohi_program_node *node = &program->nodes[n];
         use->maker[node->value] = n;
         for (int i = 0; i < node->call.input_count; i++)
             use->count[node->from[i]]++;
@@ -31,7 +31,7 @@ static void count_uses(const coh_program *program, uses *use)
 
 /* By range, with its own bytes; no state, whose changes it might miss when it runs later; and no
  * scratch memory, since the step's is the block between its members. */
-static bool can_chain(const coh_program *program, const cohi_node *node)
+static bool can_chain(const coh_program *program, const cohi_program_node *node)
 {
     if (node->kernel || !node->op->op.range || program->values[node->value].base != node->value
         || node->call.scratch_bytes > 0)
@@ -42,7 +42,7 @@ static bool can_chain(const coh_program *program, const cohi_node *node)
     return true;
 }
 
-static bool can_follow(const coh_program *program, const uses *use, const cohi_node *node,
+static bool can_follow(const coh_program *program, const uses *use, const cohi_program_node *node,
                        int input)
 {
     int before = use->maker[node->from[input]];
@@ -53,7 +53,7 @@ static bool can_follow(const coh_program *program, const uses *use, const cohi_n
 
 static void join(coh_program *program, const uses *use, int n)
 {
-    cohi_node *node = &program->nodes[n];
+    cohi_program_node *node = &program->nodes[n];
     use->length[n] = 1;
     if (!can_chain(program, node))
         return;

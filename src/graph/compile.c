@@ -68,7 +68,7 @@ static coh_status fail_cycle(const linker *link, int depth, int again)
 
 static void append_node(linker *link, int index)
 {
-    cohi_node *node = &link->program->nodes[link->program->node_count++];
+    cohi_program_node *node = &link->program->nodes[link->program->node_count++];
     node->value = index;
     node->chained = -1;
     node->scratch = COH_NO_NODE;
@@ -116,7 +116,7 @@ static coh_status visit(linker *link, int index)
 
 static bool changes_state(const linker *link, const cohi_value *value)
 {
-    const cohi_op *op =
+    const cohi_graph_op *op =
         value->kind == COHI_NODE ? cohi_registry_find(link->registry, value->op) : NULL;
     return op && op->op.writes != 0;
 }
@@ -127,7 +127,7 @@ static coh_status mark_needed(linker *link, char *needed)
     const coh_graph *graph = link->graph;
     int depth = 0;
     for (int i = 0; i < graph->output_count; i++) {
-        const cohi_output *output = graph->outputs[i];
+        const cohi_graph_output *output = graph->outputs[i];
         int index = cohi_names_find(&graph->value_names, output->value, strlen(output->value));
         if (index < 0)
             return coh_fail(COH_INVALID_ARGUMENT,
@@ -172,7 +172,7 @@ static coh_status order_nodes(linker *link)
 
 /* ---- each node ---- */
 
-static coh_status find_team(const linker *link, const cohi_node *node, coh_team **team)
+static coh_status find_team(const linker *link, const cohi_program_node *node, coh_team **team)
 {
     const coh_op *op = &node->op->op;
     const coh_program_options *options = link->options;
@@ -194,7 +194,7 @@ static coh_status find_team(const linker *link, const cohi_node *node, coh_team 
     return COH_OK;
 }
 
-static coh_status link_op(const linker *link, cohi_node *node, const cohi_value *value)
+static coh_status link_op(const linker *link, cohi_program_node *node, const cohi_value *value)
 {
     node->op = cohi_registry_find(link->registry, value->op);
     if (!node->op)
@@ -214,7 +214,7 @@ static coh_status link_op(const linker *link, cohi_node *node, const cohi_value 
     return cohi_attributes_parse(op, node->text, node->attributes);
 }
 
-static coh_status link_inputs(const linker *link, cohi_node *node, const cohi_value *value)
+static coh_status link_inputs(const linker *link, cohi_program_node *node, const cohi_value *value)
 {
     for (int i = 0; i < value->input_count; i++) {
         node->from[i] = input_index(link, value, i);
@@ -235,7 +235,7 @@ static coh_status link_inputs(const linker *link, cohi_node *node, const cohi_va
 }
 
 /* Takes over what the shape function found. */
-static coh_status link_output(linker *link, cohi_node *node)
+static coh_status link_output(linker *link, cohi_program_node *node)
 {
     cohi_slot_value *value = &link->program->values[node->value];
     const coh_op_call *call = &node->call;
@@ -263,7 +263,7 @@ static coh_status link_output(linker *link, cohi_node *node)
     return COH_OK;
 }
 
-static coh_status link_node(linker *link, cohi_node *node)
+static coh_status link_node(linker *link, cohi_program_node *node)
 {
     const cohi_value *value = value_of(link, node->value);
     coh_status status = link_op(link, node, value);

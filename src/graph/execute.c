@@ -1,5 +1,6 @@
 /* Runs the steps of a program, one after the other. Nothing here allocates. */
 #include "base/clock.h"
+#include "device/failure.h"
 #include "graph/cpu/vector.h"
 #include "graph/program.h"
 
@@ -9,8 +10,8 @@
  * Computes `count` elements from `first` on of the chain that ends with `node`. What is between its
  * members goes through the step's block.
  */
-static void run_range(const coh_program *program, const cohi_node *node, char *block, char *output,
-                      uint64_t first, uint64_t count)
+static void run_range(const coh_program *program, const cohi_program_node *node, char *block,
+                      char *output, uint64_t first, uint64_t count)
 {
     const void *inputs[COH_OP_INPUTS_MAX];
     const coh_op_call *call = &node->call;
@@ -30,7 +31,8 @@ static void run_range(const coh_program *program, const cohi_node *node, char *b
 
 /* Where the chain that ends with `node` reads its element `first`, or NULL: of the input that it
  * begins with, when that has an element for each of the output. */
-static const char *read_at(const coh_program *program, const cohi_node *node, uint64_t first)
+static const char *read_at(const coh_program *program, const cohi_program_node *node,
+                           uint64_t first)
 {
     while (node->chained >= 0)
         node = &program->nodes[node->chained];
@@ -41,7 +43,7 @@ static const char *read_at(const coh_program *program, const cohi_node *node, ui
 }
 
 /* Whole, or in blocks; what is streamed is computed beside its place first. */
-static void run_ranges(const coh_program *program, const cohi_node *node)
+static void run_ranges(const coh_program *program, const cohi_program_node *node)
 {
     const cohi_vector *vector = cohi_vector_best();
     uint64_t count = coh_shape_count(&node->call.output.shape);
@@ -61,7 +63,7 @@ static void run_ranges(const coh_program *program, const cohi_node *node)
         vector->stream_end();
 }
 
-static coh_status run_step(coh_program *program, cohi_node *node, coh_stream *stream)
+static coh_status run_step(coh_program *program, cohi_program_node *node, coh_stream *stream)
 {
     if (!node->kernel) {
         run_ranges(program, node);
@@ -92,12 +94,12 @@ static bool is_of_team(coh_status status)
  */
 coh_status cohi_program_give_up(const coh_program *program, int first, coh_status status)
 {
-    char sentence[1024];
-    snprintf(sentence, sizeof sentence, "%s", coh_last_error());
+    cohi_failure kept;
+    cohi_failure_keep(&kept, status);
     bool in_step = !is_of_team(status);
     for (int n = first; n < program->node_count && in_step; n++)
         in_step = cohi_collective_refuse(&program->nodes[n].call) == COH_OK;
-    return coh_fail(status, "%s", sentence);
+    return cohi_failure_again(&kept);
 }
 
 coh_status cohi_program_steps(coh_program *program, coh_stream *stream)

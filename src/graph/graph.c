@@ -312,8 +312,8 @@ coh_status coh_graph_output(coh_graph *graph, const char *name, const char *valu
                         value ? value : "");
     void **list = (void **)graph->outputs;
     status = make_room(&list, graph->output_count, &graph->output_room);
-    graph->outputs = (cohi_output **)list;
-    cohi_output *output = status == COH_OK ? calloc(1, sizeof *output) : NULL;
+    graph->outputs = (cohi_graph_output **)list;
+    cohi_graph_output *output = status == COH_OK ? calloc(1, sizeof *output) : NULL;
     if (!output)
         return coh_fail(COH_NO_MEMORY, "coh_graph_output: no memory for '%s'", name);
     strcpy(output->name, name);

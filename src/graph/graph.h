@@ -1,4 +1,11 @@
 /*
+ * Room: graph.
+ *
+ * Graphs: building, text, the registry of operations, compiling, layout, running.
+ * Uses cohort-ml.h, the clock of base, device/failure.h, graph/ops and graph/cpu.
+ * Hides how values share memory and which operations are joined.
+ */
+/*
  * graph.h - a graph as it is built: values by name, nothing resolved.
  *
  * Values and outputs are in the order in which they were added, which is also the order of the
@@ -32,17 +39,17 @@ typedef struct cohi_value {
     char *attributes; /* words with single blanks between; may be empty */
 } cohi_value;
 
-typedef struct cohi_output {
+typedef struct cohi_graph_output {
     char name[COH_NAME_BYTES];
     char value[COH_NAME_BYTES];
-} cohi_output;
+} cohi_graph_output;
 
 struct coh_graph {
     cohi_value **values; /* each by itself, so that names stay where they are */
     int value_count;
     int value_room;
     cohi_names value_names;
-    cohi_output **outputs;
+    cohi_graph_output **outputs;
     int output_count;
     int output_room;
     cohi_names output_names;

@@ -1,4 +1,5 @@
 /* Where each value's bytes are: the lives of values become a plan, the plan an arena. */
+#include "device/failure.h"
 #include "graph/cpu/vector.h"
 #include "graph/program.h"
 
@@ -26,7 +27,7 @@ static void read_at(coh_program *program, int value, int step)
 static void find_lives(coh_program *program)
 {
     for (int n = 0; n < program->node_count; n++) {
-        const cohi_node *node = &program->nodes[n];
+        const cohi_program_node *node = &program->nodes[n];
         if (node->inner)
             continue;
         int step = ++program->step_count;
@@ -43,11 +44,11 @@ static void find_lives(coh_program *program)
 
 static void find_places(coh_program *program)
 {
-    static const cohi_place places[] = {[COHI_INPUT] = COHI_PLACE_ARENA,
-                                        [COHI_PARAMETER] = COHI_PLACE_BOUND,
-                                        [COHI_CONSTANT] = COHI_PLACE_CONSTANTS,
-                                        [COHI_STATE] = COHI_PLACE_STATE,
-                                        [COHI_NODE] = COHI_PLACE_NOWHERE};
+    static const cohi_value_place places[] = {[COHI_INPUT] = COHI_PLACE_ARENA,
+                                              [COHI_PARAMETER] = COHI_PLACE_BOUND,
+                                              [COHI_CONSTANT] = COHI_PLACE_CONSTANTS,
+                                              [COHI_STATE] = COHI_PLACE_STATE,
+                                              [COHI_NODE] = COHI_PLACE_NOWHERE};
     for (int v = 0; v < program->value_count; v++)
         program->values[v].place = places[program->values[v].kind];
     for (int n = 0; n < program->node_count; n++) {
@@ -76,7 +77,7 @@ static coh_status check_outputs(coh_program *program)
 /* ---- the plan ---- */
 
 /* Whether another input of the step lies in the same bytes under another shape. */
-static bool seen_otherwise(coh_program *program, const cohi_node *node, int value)
+static bool seen_otherwise(coh_program *program, const cohi_program_node *node, int value)
 {
     for (; node; node = node->chained < 0 ? NULL : &program->nodes[node->chained])
         for (int i = 0; i < node->call.input_count; i++)
@@ -86,10 +87,10 @@ static bool seen_otherwise(coh_program *program, const cohi_node *node, int valu
 }
 
 /* The plan's node that the step's value may overwrite. */
-static int overwritten(coh_program *program, const cohi_node *last)
+static int overwritten(coh_program *program, const cohi_program_node *last)
 {
     const cohi_slot_value *value = &program->values[last->value];
-    for (const cohi_node *node = last; node;
+    for (const cohi_program_node *node = last; node;
          node = node->chained < 0 ? NULL : &program->nodes[node->chained])
         for (int i = 0; i < node->call.input_count; i++) {
             const cohi_slot_value *from = &program->values[node->from[i]];
@@ -116,12 +117,13 @@ static coh_status plan_value(coh_plan *plan, cohi_slot_value *value, int in_plac
 
 /* What an operation asks for while the step runs: it is neither chained nor streamed then. Else, by
  * range, a block for what is between the members of a chain, and one for what is streamed out. */
-static coh_status plan_scratch(coh_plan *plan, cohi_node *node, const cohi_slot_value *value)
+static coh_status plan_scratch(coh_plan *plan, cohi_program_node *node,
+                               const cohi_slot_value *value)
 {
     uint64_t bytes = node->call.scratch_bytes, count = coh_shape_count(&value->shape);
     uint64_t block =
         (count < COHI_CHAIN_ELEMENTS ? count : COHI_CHAIN_ELEMENTS) * COHI_ELEMENT_BYTES_MAX;
-    node->streams = !node->kernel && bytes == 0 && value->bytes >= COHI_STREAM_BYTES;
+    node->streams = !node->kernel && bytes == 0 && value->bytes >= COHI_STREAMED_VALUE_BYTES;
     if (node->chained >= 0)
         bytes = block;
     if (node->streams)
@@ -155,7 +157,7 @@ static coh_status fill_plan(coh_program *program, coh_plan *plan, uint64_t floor
         if (program->values[v].kind == COHI_INPUT)
             status = plan_value(plan, &program->values[v], COH_NO_NODE);
     for (int n = 0; n < program->node_count && status == COH_OK; n++) {
-        cohi_node *node = &program->nodes[n];
+        cohi_program_node *node = &program->nodes[n];
         cohi_slot_value *value = &program->values[node->value];
         if (node->inner)
             continue;
@@ -210,15 +212,15 @@ static coh_status find_most(coh_world *world, const uint64_t mine[WORDS], uint64
 static coh_status agree_on_size(coh_program *program, coh_status status, uint64_t *total)
 {
     uint64_t mine[WORDS] = {[SIZE] = *total}, most[WORDS];
-    char sentence[512];
+    cohi_failure kept;
     if (!program->world)
         return status;
-    snprintf(sentence, sizeof sentence, "%s", coh_last_error());
+    cohi_failure_keep(&kept, status);
     if (status != COH_OK)
         mine[FAILED] = UINT64_MAX - (uint64_t)coh_rank(program->world);
     coh_status met = find_most(program->world, mine, most);
     if (status != COH_OK)
-        return coh_fail(status, "%s", sentence);
+        return cohi_failure_again(&kept);
     if (met != COH_OK)
         return met;
     if (most[FAILED] > 0)
@@ -341,7 +343,7 @@ static void resolve_alias(coh_program *program, cohi_slot_value *value)
     value->data = base ? base + value->base_at : NULL;
 }
 
-static coh_status resolve_node(coh_program *program, cohi_node *node)
+static coh_status resolve_node(coh_program *program, cohi_program_node *node)
 {
     for (int i = 0; i < node->call.input_count; i++)
         node->inputs[i].data = program->values[node->from[i]].data;

@@ -1,5 +1,7 @@
 #include "graph/program.h"
 
+#include "device/failure.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,11 +60,10 @@ coh_status coh_graph_compile(const coh_graph *graph, coh_device *device,
         cohi_program_chain(made);
     status = cohi_program_lay_out(made, graph, options, status);
     if (status != COH_OK) {
-        char sentence[COH_NAME_BYTES * 8];
-        strncpy(sentence, coh_last_error(), sizeof sentence - 1);
-        sentence[sizeof sentence - 1] = '\0';
+        cohi_failure kept;
+        cohi_failure_keep(&kept, status);
         (void)coh_program_destroy(made);
-        return coh_fail(status, "%s", sentence);
+        return cohi_failure_again(&kept);
     }
     *program = made;
     return COH_OK;

@@ -15,13 +15,13 @@
 #include <stdbool.h>
 
 /* Where a value's bytes are. */
-typedef enum cohi_place {
+typedef enum cohi_value_place {
     COHI_PLACE_NOWHERE = 0, /* nobody needs it, or it stays inside a chain */
     COHI_PLACE_ARENA,
     COHI_PLACE_BOUND, /* the caller's: a parameter */
     COHI_PLACE_CONSTANTS,
     COHI_PLACE_STATE
-} cohi_place;
+} cohi_value_place;
 
 typedef struct cohi_slot_value {
     cohi_value_kind kind;
@@ -29,7 +29,7 @@ typedef struct cohi_slot_value {
     coh_dtype dtype;
     coh_shape shape;
     uint64_t bytes;
-    cohi_place place;
+    cohi_value_place place;
     int base;          /* the value in whose bytes it lies; itself when it has its own */
     uint64_t base_at;  /* from that byte on */
     uint64_t at;       /* in the constants' buffer */
@@ -39,9 +39,9 @@ typedef struct cohi_slot_value {
     coh_handle *state; /* opened */
 } cohi_slot_value;
 
-typedef struct cohi_node {
+typedef struct cohi_program_node {
     int value;
-    const cohi_op *op;
+    const cohi_graph_op *op;
     coh_op_kernel *kernel; /* NULL: by range */
     coh_op_call call;
     coh_tensor inputs[COH_OP_INPUTS_MAX];
@@ -53,7 +53,7 @@ typedef struct cohi_node {
     bool inner;      /* it is not the last of its chain, so no step of its own */
     bool streams;    /* by range, and so large that it is written past the caches */
     int scratch;     /* plan's node, or COH_NO_NODE; blocks of a chain too */
-} cohi_node;
+} cohi_program_node;
 
 typedef struct cohi_port {
     char name[COH_NAME_BYTES];
@@ -68,7 +68,7 @@ struct coh_program {
     cohi_slot_value *values;
     int value_count;
     cohi_names value_names;
-    cohi_node *nodes; /* in the order of running */
+    cohi_program_node *nodes; /* in the order of running */
     int node_count;
     int step_count;
     cohi_port *outputs;

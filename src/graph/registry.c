@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct coh_registry {
-    cohi_op **ops;
+    cohi_graph_op **ops;
     int count;
     int room;
     cohi_names names;
@@ -12,7 +12,7 @@ struct coh_registry {
 
 enum { FIRST_ROOM = 64 };
 
-static void free_op(cohi_op *entry)
+static void free_op(cohi_graph_op *entry)
 {
     for (int i = 0; entry->op.rules && i < entry->op.rule_count; i++) {
         free((char *)entry->op.rules[i].name);
@@ -51,9 +51,9 @@ static coh_status check_op(const coh_registry *registry, const coh_op *op)
 }
 
 /* Copies what the op points to, so that the caller's may go. */
-static coh_status copy_op(const coh_op *op, cohi_op **entry)
+static coh_status copy_op(const coh_op *op, cohi_graph_op **entry)
 {
-    cohi_op *made = calloc(1, sizeof *made);
+    cohi_graph_op *made = calloc(1, sizeof *made);
     coh_attribute_rule *rules = calloc((size_t)op->rule_count + 1, sizeof *rules);
     int complete = made && rules;
     for (int i = 0; complete && i < op->rule_count; i++) {
@@ -84,7 +84,7 @@ static coh_status make_room(coh_registry *registry)
     if (registry->count < registry->room)
         return COH_OK;
     int room = registry->room ? 2 * registry->room : FIRST_ROOM;
-    cohi_op **ops = realloc(registry->ops, (size_t)room * sizeof *ops);
+    cohi_graph_op **ops = realloc(registry->ops, (size_t)room * sizeof *ops);
     if (!ops)
         return coh_fail(COH_NO_MEMORY, "coh_registry_add: no memory for %d operations", room);
     registry->ops = ops;
@@ -94,7 +94,7 @@ static coh_status make_room(coh_registry *registry)
 
 coh_status coh_registry_add(coh_registry *registry, const coh_op *op)
 {
-    cohi_op *entry = NULL;
+    cohi_graph_op *entry = NULL;
     coh_status status = check_op(registry, op);
     if (status == COH_OK)
         status = make_room(registry);
@@ -129,7 +129,7 @@ const char *coh_registry_name(const coh_registry *registry, size_t index)
     return registry && index < (size_t)registry->count ? registry->ops[index]->name : NULL;
 }
 
-const cohi_op *cohi_registry_find(const coh_registry *registry, const char *name)
+const cohi_graph_op *cohi_registry_find(const coh_registry *registry, const char *name)
 {
     int index = cohi_names_find(&registry->names, name, strlen(name));
     return index < 0 ? NULL : registry->ops[index];

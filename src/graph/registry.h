@@ -11,14 +11,14 @@ enum {
 };
 
 /* An operation in a registry. What `op` points to belongs to this. */
-typedef struct cohi_op {
+typedef struct cohi_graph_op {
     coh_op op;
     coh_op_kernel *kernels[COHI_DEVICE_KINDS];
     char name[COH_NAME_BYTES];
-} cohi_op;
+} cohi_graph_op;
 
 /* NULL when there is none of the name. */
-const cohi_op *cohi_registry_find(const coh_registry *registry, const char *name);
+const cohi_graph_op *cohi_registry_find(const coh_registry *registry, const char *name);
 
 /* ---- what is built in: one table a file ---- */
 

@@ -1,4 +1,12 @@
 /*
+ * Room: memory.
+ *
+ * Memory of this host as bytes: regions that are backed as needed, copies, atomics, reductions,
+ * conversions, and the measured profile of the host that chooses among loops.
+ * Uses base and memory/kernels. Knows no rank, no heap and no peer.
+ * Hides which loop runs for a size and a CPU.
+ */
+/*
  * host_region.h - a long range of host memory, reserved at once and backed as it is needed.
  *
  * A shared region is a sealed memfd, which other processes map by its descriptor; a private one is

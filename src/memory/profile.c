@@ -95,11 +95,11 @@ cohi_profile cohi_profile_describe(const cohi_host_facts *host)
 }
 
 /* COHI_COPY_LIBC, the least form, is always there. */
-static bool mend(unsigned row, double *value, double otherwise)
+static bool mend(unsigned row, double *value, double fallback)
 {
     if (cohi_row_could_be(row, *value))
         return false;
-    *value = otherwise;
+    *value = fallback;
     return true;
 }
 

@@ -47,11 +47,10 @@ void cohi_reduce(const cohi_reduction *how, void *const *targets, int target_cou
     reduce_with(cohi_kernels_now(), how, targets, target_count, sources, source_count, count);
 }
 
-void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,
-                             const void *const *sources, size_t count, void *to, const void *from,
-                             size_t bytes)
+void cohi_reduce_pair_and_copy_with(const cohi_kernels *kernels, const cohi_reduction *how,
+                                    void *target, const void *const *sources, size_t count,
+                                    cohi_kernel_copy copy)
 {
-    cohi_kernel_beside beside = {to, from, bytes};
     if (how->own)
         cohi_own_reduce(how->own, &target, 1, sources, 2, count);
     else
@@ -61,15 +60,15 @@ void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *
                               .target_count = 1,
                               .source_count = 2,
                               .count = count,
-                              .beside = &beside});
-    if (beside.bytes > 0)
-        memcpy(beside.target, beside.source, beside.bytes);
+                              .copy = &copy});
+    if (copy.bytes > 0)
+        memcpy(copy.target, copy.source, copy.bytes);
 }
 
-void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *const *sources,
-                        size_t count, void *to, const void *from, size_t bytes)
+void cohi_reduce_pair_and_copy(const cohi_reduction *how, void *target, const void *const *sources,
+                               size_t count, cohi_kernel_copy copy)
 {
-    cohi_reduce_beside_with(cohi_kernels_now(), how, target, sources, count, to, from, bytes);
+    cohi_reduce_pair_and_copy_with(cohi_kernels_now(), how, target, sources, count, copy);
 }
 
 void cohi_scan_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,

@@ -39,17 +39,19 @@ bool cohi_reduce_has(coh_dtype dtype, coh_reduce_op op);
 void cohi_reduce(const cohi_reduction *how, void *const *targets, int target_count,
                  const void *const *sources, int source_count, size_t count);
 
-/* The same with the kernels of one instruction set, which the CPU must have. */
+/* cohi_reduce with the kernels of one instruction set, which the CPU must have. */
 void cohi_reduce_with(const cohi_kernels *kernels, const cohi_reduction *how, void *const *targets,
                       int target_count, const void *const *sources, int source_count, size_t count);
 
-/* The same for two sources and one target; and copies `bytes` from `from` to `to`, which overlap
- * nothing of that, in the same pass where that can be. */
-void cohi_reduce_beside(const cohi_reduction *how, void *target, const void *const *sources,
-                        size_t count, void *to, const void *from, size_t bytes);
-void cohi_reduce_beside_with(const cohi_kernels *kernels, const cohi_reduction *how, void *target,
-                             const void *const *sources, size_t count, void *to, const void *from,
-                             size_t bytes);
+/* Reduces two sources into one target and makes `copy`, in one pass where the kernel can. The copy
+ * must not overlap the target or the sources. */
+void cohi_reduce_pair_and_copy(const cohi_reduction *how, void *target, const void *const *sources,
+                               size_t count, cohi_kernel_copy copy);
+
+/* cohi_reduce_pair_and_copy with the kernels of one instruction set, which the CPU must have. */
+void cohi_reduce_pair_and_copy_with(const cohi_kernels *kernels, const cohi_reduction *how,
+                                    void *target, const void *const *sources, size_t count,
+                                    cohi_kernel_copy copy);
 
 /*
  * targets[t][i] = sources[0][i] op ... op sources[t][i] for every t < members and i < count, each

@@ -6,6 +6,7 @@
  * says who failed; so nobody waits for it, and the length of a message says what it is.
  */
 #include "base/clock.h"
+#include "device/failure.h"
 
 #include <cohort-graph.h>
 #include <stdbool.h>
@@ -40,8 +41,8 @@ typedef struct lap {
     uint64_t bytes;
     coh_relay_stage *stage;
     void *arg;
-    trailer failure; /* the first that this stage had or was told of */
-    char sentence[1024];
+    trailer failure;   /* the first that this stage had or was told of */
+    cohi_failure kept; /* and its error message */
 } lap;
 
 static bool make_buffers(char *buffers[BUFFERS], uint64_t bytes)
@@ -108,9 +109,8 @@ static void note(lap *run, int index, coh_status status)
 {
     if (status == COH_OK || run->failure.status != COH_OK)
         return;
-    const char *why = coh_last_error();
     run->failure = (trailer){run->own, index, (int32_t)status};
-    snprintf(run->sentence, sizeof run->sentence, "%s", *why ? why : coh_status_text(status));
+    cohi_failure_keep(&run->kept, status);
 }
 
 /* A failure of a stage before. */
@@ -119,7 +119,8 @@ static void learn(lap *run, const trailer *told)
     if (run->failure.status != COH_OK)
         return;
     run->failure = *told;
-    snprintf(run->sentence, sizeof run->sentence,
+    run->kept.status = (coh_status)told->status;
+    snprintf(run->kept.text, sizeof run->kept.text,
              "coh_relay_run: stage %d, rank %d, failed at micro-batch %d: %s", told->stage,
              coh_team_rank(run->relay->team, told->stage), told->index,
              coh_status_text((coh_status)told->status));
@@ -254,7 +255,5 @@ coh_status coh_relay_run(coh_relay *relay, int count, uint64_t bytes, coh_relay_
     finish_send(&run, count - 2);
     finish_send(&run, count - 1);
     relay->waited_ns += cohi_now_ns() - begun;
-    return run.failure.status == COH_OK
-               ? COH_OK
-               : coh_fail((coh_status)run.failure.status, "%s", run.sentence);
+    return cohi_failure_again(&run.kept);
 }

@@ -1,3 +1,11 @@
+/*
+ * Room: parallel.
+ *
+ * Models that are split over a team: layers in parts, the partition of layers into stages, the
+ * relay between stages.
+ * Uses cohort-graph.h, the clock of base and device/failure.h.
+ * Hides which collectives and messages a split model needs.
+ */
 /* shard.h - checks that the builders of split layers share. */
 #ifndef COHI_PARALLEL_SHARD_H
 #define COHI_PARALLEL_SHARD_H

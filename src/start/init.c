@@ -623,9 +623,9 @@ static coh_status read_options(const char *call, const coh_options *given, const
 /* Called on rank 0 alone, so that a job says it once. */
 static void warn_of_unknown_variables(void)
 {
-    char sentence[COHI_SENTENCE_BYTES];
-    for (size_t at = 0; cohi_unknown_next(&at, sentence, sizeof sentence);)
-        cohi_log(COH_LOG_WARN, "init: %s", sentence);
+    char text[COHI_ERROR_TEXT_BYTES];
+    for (size_t at = 0; cohi_unknown_next(&at, text, sizeof text);)
+        cohi_log(COH_LOG_WARN, "init: %s", text);
 }
 
 static coh_status init_alone(const coh_options *options, const cohi_config *config,
@@ -659,11 +659,9 @@ static coh_status init_launched(const coh_options *options, const cohi_config *c
 /* What failed below may be used by several calls, and does not know which. */
 static coh_status name_call(const char *call, coh_status status)
 {
-    char what[COHI_SENTENCE_BYTES];
     if (status == COH_OK || strstr(coh_last_error(), "coh_init"))
         return status;
-    snprintf(what, sizeof what, "%s", coh_last_error());
-    return cohi_fail(status, "%s: %s", call, what);
+    return cohi_fail(status, "%s: %s", call, coh_last_error());
 }
 
 /* The job cannot be joined at all; a rank that others reached and that failed is another matter. */

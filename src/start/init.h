@@ -1,3 +1,10 @@
+/*
+ * Room: start.
+ *
+ * Init, ranks as threads, the end of a world, and what a process sets up once.
+ * Uses all rooms of libcohort, and none uses it: it is where tables are filled in.
+ * Hides the order in which rooms are set up and torn down.
+ */
 /* init.h - the steps of making a world, in the order in which all ranks take them. */
 #ifndef COHI_START_INIT_H
 #define COHI_START_INIT_H

@@ -69,7 +69,7 @@ struct cohi_own {
 
 struct coh_group_part;
 
-// pick call.h cohi_blocks cohi_call cohi_block_count cohi_block_first cohi_block_bytes cohi_block_at
+// pick call.h cohi_call_blocks cohi_call cohi_block_count cohi_block_first cohi_block_bytes cohi_block_at
 
 typedef struct cohi_coll_gear {
     uint64_t counts[2];

@@ -221,7 +221,7 @@ static void cut_blocks(struct run *run)
     cohi_call *call = &run->call;
     int size = run->rank->size, index = run->rank->index;
     bool exchange = one->row->kind == COH_COLLECTIVE_ALL_TO_ALL;
-    call->from = call->to = (cohi_blocks){.count = one->count, .stride = 1};
+    call->from = call->to = (cohi_call_blocks){.count = one->count, .stride = 1};
     run->source_elements = run->target_elements = one->count * (size_t)size;
     if (one->cut == STRIDED) {
         call->from.stride = 3;
@@ -237,8 +237,8 @@ static void cut_blocks(struct run *run)
     }
     run->source_elements = lay_firsts(run->counts, run->firsts, size);
     run->target_elements = lay_firsts(run->to_counts, run->to_firsts, size);
-    call->from = (cohi_blocks){.counts = run->counts, .firsts = run->firsts, .stride = 1};
-    call->to = (cohi_blocks){.counts = run->to_counts, .firsts = run->to_firsts, .stride = 1};
+    call->from = (cohi_call_blocks){.counts = run->counts, .firsts = run->firsts, .stride = 1};
+    call->to = (cohi_call_blocks){.counts = run->to_counts, .firsts = run->to_firsts, .stride = 1};
 }
 
 /* Where what this member has, or gets, lies in the larger buffer when they are the same memory. */

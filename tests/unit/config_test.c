@@ -110,7 +110,7 @@ static void defaults_and_their_rows(void **state)
     for (; (knob = cohi_knob_at(rows)); rows++) {
         assert_int_equal(strncmp(knob->variable, "COHORT_", 7), 0);
         assert_true(strlen(knob->help) > 10);
-        assert_non_null(knob->otherwise);
+        assert_non_null(knob->default_text);
     }
     assert_true(rows >= 10);
     assert_null(cohi_knob_at(rows + 100));

@@ -78,10 +78,10 @@ static void sentences(void **state)
     char text[128];
     cohi_awaited_word word = {true, false, COH_I64, COH_LT, (uint64_t)-1, 0, 64};
     (void)state;
-    cohi_doing_word_sentence(&word, text, sizeof text);
+    cohi_doing_describe_word(&word, text, sizeof text);
     assert_string_equal(text, "i64 < -1 at offset 64, which is 0");
     word.dtype = COH_U64;
-    cohi_doing_word_sentence(&word, text, sizeof text);
+    cohi_doing_describe_word(&word, text, sizeof text);
     assert_string_equal(text, "u64 < 18446744073709551615 at offset 64, which is 0");
 }
 

@@ -60,7 +60,7 @@ static void long_sentences_are_cut(void **state)
     memset(words, 'w', sizeof words - 1);
     words[sizeof words - 1] = '\0';
     cohi_fail(COH_SYSTEM, "%s", words);
-    assert_int_equal(strlen(coh_last_error()), COHI_SENTENCE_BYTES - 1);
+    assert_int_equal(strlen(coh_last_error()), COHI_ERROR_TEXT_BYTES - 1);
 }
 
 static void *other_thread(void *arg)

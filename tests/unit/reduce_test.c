@@ -257,8 +257,8 @@ static void check_run(const struct run *run)
         check_target(run, targets[t], run->source_count);
 }
 
-/* Two sources into one target with bytes copied beside: fewer than are reduced, as many, more. */
-static void check_beside(const struct run *run)
+/* Two sources into one target and a copy in the same pass: fewer bytes than are reduced, as many, more. */
+static void check_pair_and_copy(const struct run *run)
 {
     static _Alignas(64) char from[ARRAY_BYTES], to[ARRAY_BYTES];
     size_t bytes = run->count * coh_dtype_size(run->how.dtype);
@@ -271,13 +271,13 @@ static void check_beside(const struct run *run)
     memset(target_room[0], 0x5a, sizeof target_room[0]);
     memset(to, 0x5a, sizeof to);
     lay_sources(run);
-    cohi_reduce_beside_with(run->kernels, &run->how, target, sources, run->count, copy,
-                            from + GUARD, length);
+    cohi_reduce_pair_and_copy_with(run->kernels, &run->how, target, sources, run->count,
+                                   (cohi_kernel_copy){copy, from + GUARD, length});
     check_target(run, target, 2);
     if (memcmp(copy, from + GUARD, length) != 0)
-        complain(run, "wrong copy of bytes beside", length);
+        complain(run, "wrong copy in the same pass", length);
     if (copy[-1] != 0x5a || copy[length] != 0x5a)
-        complain(run, "written around the copy beside", length);
+        complain(run, "written around the copy", length);
 }
 
 /* Which memory the targets of a scan are. */
@@ -335,7 +335,7 @@ static void each_shape(struct run *run)
                     run->in_place = form & 2;
                     check_run(run);
                     if (run->how.stream && run->source_count == 2 && run->target_count == 1)
-                        check_beside(run);
+                        check_pair_and_copy(run);
                 }
             }
         }

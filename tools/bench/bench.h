@@ -1,39 +1,50 @@
 /*
+ * Room: tools/bench.
+ *
+ * `cohort bench`: the benchmarks, their limits and peers, and reports.
+ * Uses the public interface, and of libcohort's rooms what tells which loops and algorithms
+ * there are.
+ * Hides how runs are repeated, interleaved and judged.
+ */
+/*
  * bench.h - the parts of `cohort bench`.
  *
- *   bench.c          the command line
- *   plan.c     the jobs and runs that the options ask for
- *   points.c   what is measured: benchmarks, sizes and variants, as a list
- *   load.c     busy processes beside all of it (bench/load.h)
- *   child.c    runs a program, reads its lines, and ends it when a signal says so
- *   job.c      starts the ranks and reads what they found
- *   worker.c   is the ranks
- *   cases.c    the benchmarks, as rows of a table
- *   copy.c     put, get, quiet, deliver
- *   meet.c     barrier, sync
- *   word.c     fetch_add, compare_swap, strided
- *   turns.c    signal
- *   message.c  message, private_message, rate
- *   threads.c  thread_puts, thread_adds
- *   bench/collective.c, calls.c  all_reduce to scan
- *   convert.c  to_bf16 to from_f8e5m2
- *   measure.c  rounds and medians
- *   core.c     which core a thread is on
- *   peers.c    builds and runs the programs of tools/bench/peers/
- *   against.c  Cohort and its peers in turns
- *   runs.c     several runs: the worst beside the median
- *   bench/check.c, floor.c, check_report.c  a short set of all, held to floors
- *   progress.c a bar on a terminal
- *   folder.c   a temporary folder, removed however the tool ends
- *   bench/pipeline.c, loop.c, product.c  `cohort bench pipeline` (bench/pipeline.h)
- *   findings.c all that is known of a run, as one JSON object
- *   report.c   results as JSON and as tables
- *   settle.c   fractions that follow from the times beside them; reports of before
- *   csv.c      and as comma-separated values
- *   html.c     and as a page with charts, which tools/bench/report/page.html is the frame of
+ *   bench.c        the command line
+ *   plan.c         the jobs and runs that the options ask for
+ *   points.c       what is measured: benchmarks, sizes and variants, as a list
+ *   load.c         busy processes beside all of it (bench/load.h)
+ *   child.c        runs a program, reads its lines, and ends it when a signal says so
+ *   job.c          starts the ranks and reads what they found
+ *   worker.c       is the ranks
+ *   cases.c        the benchmarks, as rows of a table
+ *   copy.c         put, get, quiet, deliver
+ *   meet.c         barrier, sync
+ *   word.c         fetch_add, compare_swap, strided
+ *   turns.c        signal
+ *   message.c      message, private_message, rate
+ *   threads.c      thread_puts, thread_adds
+ *   collective.c, calls.c
+ *                  all_reduce to scan
+ *   convert.c      to_bf16 to from_f8e5m2
+ *   measure.c      rounds and medians
+ *   core.c         which core a thread is on
+ *   peers.c        builds and runs the programs of tools/bench/peers/
+ *   against.c      Cohort and its peers in turns
+ *   runs.c         several runs: the worst beside the median
+ *   check.c, floor.c, check_report.c
+ *                  a short set of all, held to floors
+ *   progress.c     a bar on a terminal
+ *   folder.c       a temporary folder, removed however the tool ends
+ *   pipeline.c, loop.c, product.c
+ *                  `cohort bench pipeline` (bench/pipeline.h)
+ *   findings.c     all that is known of a run, as one JSON object
+ *   report.c       results as JSON and as tables
+ *   settle.c       fractions that follow from the times beside them; reports of before
+ *   csv.c          and as comma-separated values
+ *   html.c         and as a page with charts, which tools/bench/report/page.html is the frame of
  *
- * A benchmark has contenders: Cohort's call, always the first, and the loops of tools/bench/limit/ on the
- * same memory. All take turns, round by round, so that whatever else the machine does meets all of
+ * A benchmark has contenders: Cohort's call, always the first, and the loops of limit/ on the same
+ * memory. All take turns, round by round, so that whatever else the machine does meets all of
  * them. Peers are programs of their own; with --against whole jobs take turns.
  */
 #ifndef COHI_TOOLS_BENCH_H

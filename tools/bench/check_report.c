@@ -163,22 +163,23 @@ static void fill_failure(const json_t *result, cohi_table_row *row)
     char first[32] = "";
     cohi_floor_row figures = cohi_bench_floor_row(result, &peer);
     const json_t *before = json_object_get(result, "first");
-    cohi_bench_curve_text(result, row->cell[ROW], COHI_CELL_BYTES);
+    cohi_bench_curve_text(result, row->cell[ROW], COHI_TABLE_CELL_BYTES);
     if (figures.bytes)
-        cohi_bench_size_text(figures.bytes, row->cell[SIZE], COHI_CELL_BYTES);
+        cohi_bench_size_text(figures.bytes, row->cell[SIZE], COHI_TABLE_CELL_BYTES);
     cohi_bench_time_text(number_at(json_object_get(result, "ours"), "median_ns"), row->cell[OURS],
-                         COHI_CELL_BYTES);
-    snprintf(row->cell[LIMIT], COHI_CELL_BYTES, "%.3f", figures.fraction);
-    snprintf(row->cell[FLOOR], COHI_CELL_BYTES, "%.2f", cohi_floor_of(figures.bytes));
-    snprintf(row->cell[BY], COHI_CELL_BYTES, "%s",
+                         COHI_TABLE_CELL_BYTES);
+    snprintf(row->cell[LIMIT], COHI_TABLE_CELL_BYTES, "%.3f", figures.fraction);
+    snprintf(row->cell[FLOOR], COHI_TABLE_CELL_BYTES, "%.2f", cohi_floor_of(figures.bytes));
+    snprintf(row->cell[BY], COHI_TABLE_CELL_BYTES, "%s",
              text_at(json_object_get(result, "limit"), "name"));
     if (peer) {
-        snprintf(row->cell[PEER], COHI_CELL_BYTES, "%s", peer);
-        snprintf(row->cell[RATIO], COHI_CELL_BYTES, "%.3f", figures.ratio);
+        snprintf(row->cell[PEER], COHI_TABLE_CELL_BYTES, "%s", peer);
+        snprintf(row->cell[RATIO], COHI_TABLE_CELL_BYTES, "%.3f", figures.ratio);
     }
     if (json_object_get(before, "ratio"))
         snprintf(first, sizeof first, " (%.3f)", number_at(before, "ratio"));
-    snprintf(row->cell[FIRST], COHI_CELL_BYTES, "%.3f%s", number_at(before, "fraction"), first);
+    snprintf(row->cell[FIRST], COHI_TABLE_CELL_BYTES, "%.3f%s", number_at(before, "fraction"),
+             first);
 }
 
 static int print_failures(const json_t *results, size_t checked)

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* What the CPU calls itself; the text behind "model name" on x86, else the architecture. */
-static json_t *cpu_name(const char *otherwise)
+static json_t *cpu_name(const char *fallback)
 {
     static const char key[] = "model name";
     char line[256];
@@ -23,7 +23,7 @@ static json_t *cpu_name(const char *otherwise)
     }
     if (file)
         fclose(file);
-    return name ? name : json_string(otherwise);
+    return name ? name : json_string(fallback);
 }
 
 static json_t *host_json(void)

@@ -36,7 +36,7 @@ typedef struct loop {
     uint64_t depth;
     coh_status copied; /* of the other thread, with its time and error message */
     uint64_t copy_ns;
-    char sentence[256];
+    cohi_error error;
 } loop;
 
 /* ---- the loops ---- */
@@ -80,7 +80,7 @@ static void *copy_tiles(void *arg)
     for (uint64_t i = 0; self->copied == COH_OK && i < self->count; i++)
         self->copied = copy_tile(self, i);
     self->copy_ns = cohi_now_ns() - start;
-    snprintf(self->sentence, sizeof self->sentence, "%s", coh_last_error());
+    cohi_error_keep(&self->error);
     return NULL;
 }
 
@@ -93,7 +93,9 @@ static coh_status start_copies(loop *self, pthread_t *thread)
 static coh_status end_copies(loop *self, pthread_t thread)
 {
     pthread_join(thread, NULL);
-    return self->copied == COH_OK ? COH_OK : coh_fail(self->copied, "%s", self->sentence);
+    if (self->copied != COH_OK)
+        (void)cohi_fail_again(&self->error);
+    return self->copied;
 }
 
 /* The thread's own time, without that of its start. */

@@ -123,22 +123,22 @@ enum { SOURCE, COPY, COMPUTE, APART, PIPELINED, RATIO, SPREAD, OF_APART, RATE, C
 
 static void milliseconds(double nanoseconds, char *cell)
 {
-    snprintf(cell, COHI_CELL_BYTES, "%.3g ms", nanoseconds / 1e6);
+    snprintf(cell, COHI_TABLE_CELL_BYTES, "%.3g ms", nanoseconds / 1e6);
 }
 
 static void fill_cells(const options *chosen, int index, const cohi_loop_result *result,
                        cohi_table_row *row)
 {
-    snprintf(row->cell[SOURCE], COHI_CELL_BYTES, "%s", rows[index].source);
+    snprintf(row->cell[SOURCE], COHI_TABLE_CELL_BYTES, "%s", rows[index].source);
     milliseconds(result->copy.median, row->cell[COPY]);
     milliseconds(result->compute.median, row->cell[COMPUTE]);
     milliseconds(result->apart.median, row->cell[APART]);
     milliseconds(result->pipelined.median, row->cell[PIPELINED]);
-    snprintf(row->cell[RATIO], COHI_CELL_BYTES, "%.2f", result->ratio.median);
-    snprintf(row->cell[SPREAD], COHI_CELL_BYTES, "%.2f .. %.2f", result->ratio.low,
+    snprintf(row->cell[RATIO], COHI_TABLE_CELL_BYTES, "%.2f", result->ratio.median);
+    snprintf(row->cell[SPREAD], COHI_TABLE_CELL_BYTES, "%.2f .. %.2f", result->ratio.low,
              result->ratio.high);
-    snprintf(row->cell[OF_APART], COHI_CELL_BYTES, "%.2f", result->of_apart.median);
-    snprintf(row->cell[RATE], COHI_CELL_BYTES, "%.4g",
+    snprintf(row->cell[OF_APART], COHI_TABLE_CELL_BYTES, "%.2f", result->of_apart.median);
+    snprintf(row->cell[RATE], COHI_TABLE_CELL_BYTES, "%.4g",
              (double)chosen->loop.bytes / result->pipelined.median);
 }
 

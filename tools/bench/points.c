@@ -134,9 +134,9 @@ static void add_variants(struct list *list, const cohi_bench_options *options,
 
 static void add_types(struct list *list, const cohi_bench_options *options, cohi_bench_point point)
 {
-    static const coh_dtype otherwise[] = {COH_F32, COH_BF16, COH_F16};
+    static const coh_dtype usual[] = {COH_F32, COH_BF16, COH_F16};
     int more = is_all_reduce(point.row) && is_small_job(options);
-    const coh_dtype *types = options->dtype_count ? options->dtypes : otherwise;
+    const coh_dtype *types = options->dtype_count ? options->dtypes : usual;
     size_t count = options->dtype_count ? options->dtype_count : more ? 3 : 1;
     for (size_t i = 0; i < count; i++) {
         point.variant.dtype = types[i];

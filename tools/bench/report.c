@@ -136,16 +136,16 @@ static void fill_key(const json_t *result, const char *peer, char *cell)
     json_int_t bytes = json_integer_value(json_object_get(result, "bytes"));
     (void)peer;
     if (bytes)
-        cohi_bench_size_text((uint64_t)bytes, cell, COHI_CELL_BYTES);
+        cohi_bench_size_text((uint64_t)bytes, cell, COHI_TABLE_CELL_BYTES);
     else
-        snprintf(cell, COHI_CELL_BYTES, "%" JSON_INTEGER_FORMAT,
+        snprintf(cell, COHI_TABLE_CELL_BYTES, "%" JSON_INTEGER_FORMAT,
                  json_integer_value(json_object_get(result, "ranks")));
 }
 
 static void fill_ours(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    cohi_bench_time_text(number_at(result, "ours", "median_ns"), cell, COHI_CELL_BYTES);
+    cohi_bench_time_text(number_at(result, "ours", "median_ns"), cell, COHI_TABLE_CELL_BYTES);
 }
 
 static void fill_spread(const json_t *result, const char *peer, char *cell)
@@ -154,31 +154,31 @@ static void fill_spread(const json_t *result, const char *peer, char *cell)
     (void)peer;
     cohi_bench_time_text(number_at(result, "ours", "low_ns"), low, sizeof low);
     cohi_bench_time_text(number_at(result, "ours", "high_ns"), high, sizeof high);
-    snprintf(cell, COHI_CELL_BYTES, "%s .. %s", low, high);
+    snprintf(cell, COHI_TABLE_CELL_BYTES, "%s .. %s", low, high);
 }
 
 static void fill_worst(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    cohi_bench_time_text(number_at(result, "worst", "median_ns"), cell, COHI_CELL_BYTES);
+    cohi_bench_time_text(number_at(result, "worst", "median_ns"), cell, COHI_TABLE_CELL_BYTES);
 }
 
 static void fill_limit(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    cohi_bench_time_text(number_at(result, "limit", "median_ns"), cell, COHI_CELL_BYTES);
+    cohi_bench_time_text(number_at(result, "limit", "median_ns"), cell, COHI_TABLE_CELL_BYTES);
 }
 
 static void fill_form(const json_t *result, const char *peer, char *cell)
 {
     (void)peer;
-    snprintf(cell, COHI_CELL_BYTES, "%s", text_at(json_object_get(result, "limit"), "name"));
+    snprintf(cell, COHI_TABLE_CELL_BYTES, "%s", text_at(json_object_get(result, "limit"), "name"));
 }
 
 static void ratio_text(double ratio, char *cell)
 {
     if (ratio > 0)
-        snprintf(cell, COHI_CELL_BYTES, "%.*f", ratio < 0.01 ? 4 : 2, ratio);
+        snprintf(cell, COHI_TABLE_CELL_BYTES, "%.*f", ratio < 0.01 ? 4 : 2, ratio);
 }
 
 static void fill_fraction(const json_t *result, const char *peer, char *cell)
@@ -210,7 +210,7 @@ static void fill_rate(const json_t *result, const char *peer, char *cell)
     double rate = json_number_value(json_object_get(result, "gigabytes_per_second"));
     (void)peer;
     if (rate > 0)
-        snprintf(cell, COHI_CELL_BYTES, "%.4g", rate);
+        snprintf(cell, COHI_TABLE_CELL_BYTES, "%.4g", rate);
 }
 
 static void fill_faster(const json_t *result, const char *peer, char *cell)
@@ -236,8 +236,8 @@ static void fill_peer(const json_t *result, const char *peer, char *cell)
     cohi_bench_time_text(json_number_value(json_object_get(figure, "low_ns")), low, sizeof low);
     cohi_bench_time_text(json_number_value(json_object_get(figure, "high_ns")), high, sizeof high);
     double ratio = json_number_value(json_object_get(figure, "ratio"));
-    snprintf(cell, COHI_CELL_BYTES, "%s (%s .. %s): %.*f", median, low, high, ratio < 0.01 ? 4 : 2,
-             ratio);
+    snprintf(cell, COHI_TABLE_CELL_BYTES, "%s (%s .. %s): %.*f", median, low, high,
+             ratio < 0.01 ? 4 : 2, ratio);
 }
 
 struct columns {

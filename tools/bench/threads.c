@@ -26,8 +26,8 @@ struct worker {
     work *work;
     const void *form;
     uint64_t repeats;
-    double each;        /* what it found */
-    char sentence[256]; /* what coh_last_error() says in its thread when it is less than 0 */
+    double each;      /* what it found */
+    cohi_error error; /* of its thread, when `each` is less than 0 */
 };
 
 struct context {
@@ -91,7 +91,7 @@ static void *worker_main(void *arg)
     move_to_core(worker->core);
     pthread_barrier_wait(worker->gate);
     worker->each = worker->work(worker, worker->form, worker->repeats);
-    snprintf(worker->sentence, sizeof worker->sentence, "%s", coh_last_error());
+    cohi_error_keep(&worker->error);
     return NULL;
 }
 
@@ -113,7 +113,7 @@ static double run_all(struct context *c, work *what, const void *form, uint64_t 
         pthread_join(c->workers[i].thread, NULL);
     for (size_t i = 0; i < c->count; i++) {
         if (c->workers[i].each < 0) {
-            cohi_fail(COH_TRANSPORT, "a thread: %s", c->workers[i].sentence);
+            cohi_fail(COH_TRANSPORT, "a thread: %s", c->workers[i].error.text);
             return -1;
         }
         sum += c->workers[i].each;

@@ -58,7 +58,7 @@ void cohi_output_attach(cohi_output *output, int rank, int is_error, int fd)
 
 int cohi_source_wants(const cohi_source *source)
 {
-    return source->fd >= 0 && source->used < COHI_PIECE_BYTES
+    return source->fd >= 0 && source->used < COHI_OUTPUT_PIECE_BYTES
            && cohi_sink_pending(source->sink) < COHI_QUEUE_BYTES;
 }
 
@@ -78,7 +78,7 @@ static void end_open_line(cohi_sink *sink)
 static int may_be_ended(const cohi_source *owner, uint64_t now)
 {
     return owner->fd < 0 || now - owner->wrote_ns >= COHI_SILENCE_NS
-           || owner->open_bytes >= 2 * COHI_PIECE_BYTES;
+           || owner->open_bytes >= 2 * COHI_OUTPUT_PIECE_BYTES;
 }
 
 static int claim_sink(cohi_source *source, uint64_t now)
@@ -130,7 +130,7 @@ static size_t releasable(const cohi_source *source)
     const char *feed = source->used ? memrchr(source->data, '\n', source->used) : NULL;
     size_t lines = feed ? (size_t)(feed - source->data) + 1 : 0;
     int at_once = source->fd < 0 || source->sink->terminal;
-    return at_once || source->used - lines >= COHI_PIECE_BYTES ? source->used : lines;
+    return at_once || source->used - lines >= COHI_OUTPUT_PIECE_BYTES ? source->used : lines;
 }
 
 static void pass_on(cohi_output *output, cohi_source *source, uint64_t now)

@@ -5,7 +5,7 @@
  * them to the sinks, the launcher's own output and error, so that lines of different ranks never
  * mix. A line is "open" in a sink when its end has not come yet; only its source may then write
  * there. That happens:
- *   - when a line is longer than COHI_PIECE_BYTES, which bounds the memory of a source;
+ *   - when a line is longer than COHI_OUTPUT_PIECE_BYTES, which bounds the memory of a source;
  *   - on a terminal, so that a prompt is seen at once;
  *   - when a rank closed its output in the middle of a line.
  * If the others have to wait, an open line ends (by a line feed that the rank did not write) when
@@ -19,8 +19,8 @@
 #include "run/sink.h"
 
 enum {
-    COHI_PIECE_BYTES = 1 << 20,  /* longest line that is kept whole */
-    COHI_QUEUE_BYTES = 256 << 10 /* with more than this in a sink, its sources have to wait */
+    COHI_OUTPUT_PIECE_BYTES = 1 << 20, /* longest line that is kept whole */
+    COHI_QUEUE_BYTES = 256 << 10       /* with more than this in a sink, its sources have to wait */
 };
 
 #define COHI_SILENCE_NS (250 * COHI_NS_PER_MS)

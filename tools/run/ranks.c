@@ -36,7 +36,7 @@ static int make_pipe(int ends[2])
     return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
 }
 
-static coh_status make_ends(const cohi_run *run, int rank, struct rank_ends *ends)
+static coh_status make_ends(const cohi_job *run, int rank, struct rank_ends *ends)
 {
     *ends = (struct rank_ends){{-1, -1}, {-1, -1}, {-1, -1}, -1};
     int error = 0;
@@ -52,7 +52,7 @@ static coh_status make_ends(const cohi_run *run, int rank, struct rank_ends *end
 }
 
 /* The guard starts the rank's supervisor; what becomes of that comes as news. */
-static coh_status ask_for_supervisor(const cohi_run *run, int rank, const struct rank_ends *ends)
+static coh_status ask_for_supervisor(const cohi_job *run, int rank, const struct rank_ends *ends)
 {
     cohi_guard_request request = {.rank = rank};
     const int fds[COHI_GUARD_FDS] = {[COHI_GUARD_CONTROL] = ends->control[1],
@@ -66,7 +66,7 @@ static coh_status ask_for_supervisor(const cohi_run *run, int rank, const struct
                : COH_OK;
 }
 
-static coh_status start_rank(cohi_run *run, int rank)
+static coh_status start_rank(cohi_job *run, int rank)
 {
     struct rank_ends ends;
     cohi_run_rank *state = &run->ranks[rank];
@@ -87,7 +87,7 @@ static coh_status start_rank(cohi_run *run, int rank)
     return COH_OK;
 }
 
-static coh_status start_guard(cohi_run *run)
+static coh_status start_guard(cohi_job *run)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -108,7 +108,7 @@ static coh_status start_guard(cohi_run *run)
 
 /* The news are read after each request, so that guard and launcher do not wait for each other, both
  * with a full socket. */
-int cohi_run_start(cohi_run *run)
+int cohi_run_start(cohi_job *run)
 {
     if (start_guard(run) != COH_OK)
         return -1;
@@ -123,7 +123,7 @@ int cohi_run_start(cohi_run *run)
 
 /* ---- what the supervisors tell ---- */
 
-void cohi_run_note_end(cohi_run *run, int rank, int wait_status, uint64_t at_ns)
+void cohi_run_note_end(cohi_job *run, int rank, int wait_status, uint64_t at_ns)
 {
     cohi_run_rank *state = &run->ranks[rank];
     if (state->ended)
@@ -135,7 +135,7 @@ void cohi_run_note_end(cohi_run *run, int rank, int wait_status, uint64_t at_ns)
 }
 
 /* A program that something else is missing for is there, and cannot be run. */
-static void refuse_start(cohi_run *run, const cohi_notice *notice)
+static void refuse_start(cohi_job *run, const cohi_notice *notice)
 {
     int by_other = notice->name[0] != '\0';
     if (run->why != COHI_WHY_NO_START)
@@ -144,7 +144,7 @@ static void refuse_start(cohi_run *run, const cohi_notice *notice)
     cohi_run_end(run, COHI_WHY_NO_START, by_other ? ENOEXEC : notice->value);
 }
 
-void cohi_run_no_fork(cohi_run *run, int rank, int error)
+void cohi_run_no_fork(cohi_job *run, int rank, int error)
 {
     if (run->why != COHI_WHY_NO_START)
         cohi_run_say(run, "cannot start a process for rank %d of %d: %s (see ulimit -u)", rank,
@@ -152,7 +152,7 @@ void cohi_run_no_fork(cohi_run *run, int rank, int error)
     cohi_run_end(run, COHI_WHY_NO_START, error);
 }
 
-static void take_notice(cohi_run *run, int rank, const cohi_notice *notice)
+static void take_notice(cohi_job *run, int rank, const cohi_notice *notice)
 {
     switch ((cohi_notice_kind)notice->kind) {
     case COHI_NOTICE_STARTED:
@@ -183,7 +183,7 @@ int cohi_run_reads_on(int error)
 
 /* The end of the stream is the supervisor's, which has said all there is to say where its rank's end
  * is known. How else it ended is for the guard to tell. */
-void cohi_run_notices(cohi_run *run, int rank)
+void cohi_run_notices(cohi_job *run, int rank)
 {
     cohi_notice notice;
     int *control = &run->ranks[rank].control;
@@ -204,7 +204,7 @@ void cohi_run_notices(cohi_run *run, int rank)
 
 /* ---- orders ---- */
 
-void cohi_run_order(const cohi_run *run, int order)
+void cohi_run_order(const cohi_job *run, int order)
 {
     int32_t word = order;
     for (int rank = 0; rank < run->size; rank++) {

@@ -21,7 +21,7 @@ enum { GUARD_LOOK_MS = 50 };
 
 /* ---- a supervisor's end, and its rank's ---- */
 
-static int rank_supervised_by(const cohi_run *run, pid_t pid)
+static int rank_supervised_by(const cohi_job *run, pid_t pid)
 {
     for (int rank = 0; rank < run->size; rank++) {
         if (run->ranks[rank].supervisor == pid)
@@ -30,7 +30,7 @@ static int rank_supervised_by(const cohi_run *run, pid_t pid)
     return -1;
 }
 
-static int rank_of(const cohi_run *run, pid_t pid)
+static int rank_of(const cohi_job *run, pid_t pid)
 {
     for (int rank = 0; rank < run->size; rank++) {
         if (run->ranks[rank].pid == pid && !run->ranks[rank].ended)
@@ -39,7 +39,7 @@ static int rank_of(const cohi_run *run, pid_t pid)
     return -1;
 }
 
-static void say_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_status)
+static void say_orphan(cohi_job *run, int rank, pid_t supervisor, int wait_status)
 {
     char how[96];
     cohi_describe_end(wait_status, how, sizeof how);
@@ -49,7 +49,7 @@ static void say_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_statu
 
 /* What such a rank leaves is the guard's now; the rank itself dies with its supervisor, unless
  * the supervisor had reaped it already and only its notice is missing. */
-static void note_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_status)
+static void note_orphan(cohi_job *run, int rank, pid_t supervisor, int wait_status)
 {
     cohi_run_rank *state = &run->ranks[rank];
     uint64_t end = atomic_load(&cohi_board_slot(&run->board, rank)->end);
@@ -63,14 +63,14 @@ static void note_orphan(cohi_run *run, int rank, pid_t supervisor, int wait_stat
         cohi_run_note_end(run, rank, SIGKILL, cohi_now_ns());
 }
 
-void cohi_run_count_out(cohi_run *run, int rank)
+void cohi_run_count_out(cohi_job *run, int rank)
 {
     run->ranks[rank].supervisor = 0;
     run->alive -= run->ranks[rank].counted;
     run->ranks[rank].counted = 0;
 }
 
-static void note_supervisor(cohi_run *run, int rank, int wait_status)
+static void note_supervisor(cohi_job *run, int rank, int wait_status)
 {
     pid_t supervisor = run->ranks[rank].supervisor;
     cohi_run_notices(run, rank);
@@ -80,7 +80,7 @@ static void note_supervisor(cohi_run *run, int rank, int wait_status)
 }
 
 /* The supervisor would have told the board. */
-static void note_orphaned_rank(cohi_run *run, int rank, int wait_status)
+static void note_orphaned_rank(cohi_job *run, int rank, int wait_status)
 {
     atomic_store(&cohi_board_slot(&run->board, rank)->end, COHI_ENDED | (uint32_t)wait_status);
     for (int other = 0; other < run->size; other++)
@@ -91,7 +91,7 @@ static void note_orphaned_rank(cohi_run *run, int rank, int wait_status)
 /* ---- what the guard tells ---- */
 
 /* The number of a rank whose supervisor was killed may still be in that one's socket. */
-static void note_orphan_end(cohi_run *run, pid_t pid, int wait_status)
+static void note_orphan_end(cohi_job *run, pid_t pid, int wait_status)
 {
     int rank = rank_of(run, pid);
     for (int other = 0; rank < 0 && other < run->size; other++)
@@ -102,7 +102,7 @@ static void note_orphan_end(cohi_run *run, pid_t pid, int wait_status)
         note_orphaned_rank(run, rank, wait_status);
 }
 
-static void take_news(cohi_run *run, const cohi_guard_news *news)
+static void take_news(cohi_job *run, const cohi_guard_news *news)
 {
     switch ((cohi_guard_news_kind)news->kind) {
     case COHI_GUARD_STARTED:
@@ -121,7 +121,7 @@ static void take_news(cohi_run *run, const cohi_guard_news *news)
     }
 }
 
-void cohi_run_guard_news(cohi_run *run)
+void cohi_run_guard_news(cohi_job *run)
 {
     cohi_guard_news news;
     while (run->guard_link >= 0) {
@@ -137,14 +137,14 @@ void cohi_run_guard_news(cohi_run *run)
     }
 }
 
-void cohi_run_tell_guard(const cohi_run *run, int order)
+void cohi_run_tell_guard(const cohi_job *run, int order)
 {
     cohi_guard_request request = {.rank = order};
     if (run->guard_link >= 0)
         (void)cohi_os_send(run->guard_link, &request, sizeof request, NULL, 0, UINT64_MAX);
 }
 
-void cohi_run_kill_supervisors(const cohi_run *run)
+void cohi_run_kill_supervisors(const cohi_job *run)
 {
     cohi_run_tell_guard(run, COHI_GUARD_KILL_ALL);
     for (int rank = 0; !run->guard && rank < run->size; rank++) {
@@ -155,7 +155,7 @@ void cohi_run_kill_supervisors(const cohi_run *run)
 
 /* ---- the guard's end ---- */
 
-static void say_guard(cohi_run *run, int wait_status)
+static void say_guard(cohi_job *run, int wait_status)
 {
     char how[96];
     cohi_describe_end(wait_status, how, sizeof how);
@@ -165,7 +165,7 @@ static void say_guard(cohi_run *run, int wait_status)
 
 /* Its supervisors are the launcher's children by now, and end by themselves, with their ranks. Some
  * may have ended, or have never been started, without news of it. */
-static void note_guard(cohi_run *run, int wait_status)
+static void note_guard(cohi_job *run, int wait_status)
 {
     cohi_run_guard_news(run);
     if (run->alive > 0 && run->stage < COHI_STAGE_ABANDON)
@@ -179,7 +179,7 @@ static void note_guard(cohi_run *run, int wait_status)
 }
 
 /* Sends it the end of its stream, reads what it still tells, and does not wait for it for long. */
-static void end_guard(cohi_run *run)
+static void end_guard(cohi_job *run)
 {
     uint64_t until = cohi_now_ns() + GUARD_PATIENCE_NS;
     if (run->guard_link >= 0)
@@ -198,7 +198,7 @@ static void end_guard(cohi_run *run)
 /* ---- what is left ---- */
 
 /* All children but guard and supervisors, and those that the launcher was started with. */
-static int kill_orphans(const cohi_run *run)
+static int kill_orphans(const cohi_job *run)
 {
     int count = run->children_before_count;
     pid_t *spared = calloc((size_t)(count + run->size + 1), sizeof *spared);
@@ -218,7 +218,7 @@ static int kill_orphans(const cohi_run *run)
 }
 
 /* Supervisors and what they leave become the launcher's when the guard was killed. */
-void cohi_run_reap(cohi_run *run)
+void cohi_run_reap(cohi_job *run)
 {
     int wait_status;
     for (pid_t pid; (pid = waitpid(-1, &wait_status, WNOHANG)) > 0;) {
@@ -234,7 +234,7 @@ void cohi_run_reap(cohi_run *run)
         kill_orphans(run);
 }
 
-void cohi_run_sweep(cohi_run *run)
+void cohi_run_sweep(cohi_job *run)
 {
     end_guard(run);
     for (int look = 0; look < SWEEP_LOOKS; look++) {

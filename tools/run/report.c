@@ -14,7 +14,7 @@
 
 enum { EXIT_TIMEOUT = 124, EXIT_NOT_RUNNABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNALLED = 128 };
 
-void cohi_run_say(cohi_run *run, const char *format, ...)
+void cohi_run_say(cohi_job *run, const char *format, ...)
 {
     char text[1200] = "cohort run: ";
     size_t used = strlen(text);
@@ -26,9 +26,9 @@ void cohi_run_say(cohi_run *run, const char *format, ...)
 }
 
 /* The last line of a report: why the job ended. */
-static void say_cause(cohi_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_cause(cohi_job *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void say_cause(cohi_run *run, const char *format, ...)
+static void say_cause(cohi_job *run, const char *format, ...)
 {
     char text[1100];
     va_list arguments;
@@ -44,14 +44,14 @@ static void say_cause(cohi_run *run, const char *format, ...)
 static const char *const titles[] = {"RANK", "PID", "STATE", "OPERATION", "WAITING", "FOR", "END"};
 enum { COLUMNS = sizeof titles / sizeof *titles };
 
-static const char *unended(const cohi_run *run, const cohi_run_rank *state)
+static const char *unended(const cohi_job *run, const cohi_run_rank *state)
 {
     if (!state->pid)
         return "was not started";
     return run->stage == COHI_STAGE_GONE ? "cannot be killed" : "not known";
 }
 
-static void describe_end(const cohi_run *run, int rank, char *text, size_t room)
+static void describe_end(const cohi_job *run, int rank, char *text, size_t room)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     char how[96];
@@ -68,13 +68,13 @@ static void describe_end(const cohi_run *run, int rank, char *text, size_t room)
 }
 
 /* It failed, and not because of another. */
-static int is_culprit(const cohi_run *run, int rank)
+static int is_culprit(const cohi_job *run, int rank)
 {
     return cohi_run_failed(run, rank) && (rank == run->first || !cohi_run_followed(run, rank));
 }
 
 /* As it is now; what it did when the job began to fail is in the other columns. */
-static const char *state_of(const cohi_run *run, int rank)
+static const char *state_of(const cohi_job *run, int rank)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     if (!state->ended)
@@ -84,25 +84,25 @@ static const char *state_of(const cohi_run *run, int rank)
     return cohi_run_failed(run, rank) || state->by_launcher ? "ended" : "done";
 }
 
-static void fill_row(const cohi_run *run, int rank, cohi_table_row *row)
+static void fill_row(const cohi_job *run, int rank, cohi_table_row *row)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     const cohi_snapshot_row *snapshot = &run->charge.snapshot->rows[rank];
     int pid = atomic_load(&cohi_board_slot(&run->board, rank)->pid);
-    snprintf(row->cell[0], COHI_CELL_BYTES, "%d", rank);
+    snprintf(row->cell[0], COHI_TABLE_CELL_BYTES, "%d", rank);
     if (pid || state->pid)
-        snprintf(row->cell[1], COHI_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
+        snprintf(row->cell[1], COHI_TABLE_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
     int stopped = strcmp(snapshot->state, "stopped") == 0;
-    snprintf(row->cell[2], COHI_CELL_BYTES, "%s", state_of(run, rank));
-    snprintf(row->cell[3], COHI_CELL_BYTES, "%s%s", snapshot->operation,
+    snprintf(row->cell[2], COHI_TABLE_CELL_BYTES, "%s", state_of(run, rank));
+    snprintf(row->cell[3], COHI_TABLE_CELL_BYTES, "%s%s", snapshot->operation,
              stopped ? ", stopped" : "");
-    cohi_duration_text(snapshot->waiting_ns, row->cell[4], COHI_CELL_BYTES);
-    snprintf(row->cell[5], COHI_CELL_BYTES, "%s", snapshot->awaits);
-    describe_end(run, rank, row->cell[6], COHI_CELL_BYTES);
+    cohi_duration_text(snapshot->waiting_ns, row->cell[4], COHI_TABLE_CELL_BYTES);
+    snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "%s", snapshot->awaits);
+    describe_end(run, rank, row->cell[6], COHI_TABLE_CELL_BYTES);
 }
 
 /* Line by line, those of ranks that failed in red. The first line has the titles. */
-static void say_rows(cohi_run *run, char *text)
+static void say_rows(cohi_job *run, char *text)
 {
     int rank = -1;
     for (char *line = text, *feed; (feed = strchr(line, '\n')); line = feed + 1, rank++) {
@@ -116,7 +116,7 @@ static void say_rows(cohi_run *run, char *text)
     }
 }
 
-static void say_table(cohi_run *run)
+static void say_table(cohi_job *run)
 {
     cohi_table table;
     char *text = NULL;
@@ -142,7 +142,7 @@ static void say_table(cohi_run *run)
 
 /* The one that was found to be first, if it turned out to have failed; else the earliest that did.
  */
-static int first_failed(const cohi_run *run)
+static int first_failed(const cohi_job *run)
 {
     if (run->first >= 0 && cohi_run_failed(run, run->first))
         return run->first;
@@ -155,7 +155,7 @@ static int first_failed(const cohi_run *run)
     return first;
 }
 
-static int status_of(const cohi_run *run, int rank)
+static int status_of(const cohi_job *run, int rank)
 {
     int wait_status = run->ranks[rank].wait_status;
     if (WIFSIGNALED(wait_status))
@@ -164,7 +164,7 @@ static int status_of(const cohi_run *run, int rank)
 }
 
 /* A rank whose end nobody has told may have failed. */
-static int report_unknown(cohi_run *run)
+static int report_unknown(cohi_job *run)
 {
     for (int rank = 0; rank < run->size; rank++) {
         if (run->ranks[rank].ended)
@@ -179,7 +179,7 @@ static int report_unknown(cohi_run *run)
 
 /* "; coh_put: there is no rank 9; ..." where the rank ended by itself after a call that failed, else
  * ", in barrier #3" where it was in a call. */
-static void describe_call(const cohi_run *run, int rank, char *text, size_t room)
+static void describe_call(const cohi_job *run, int rank, char *text, size_t room)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     const char *operation = run->charge.snapshot->rows[rank].operation;
@@ -197,7 +197,7 @@ static void describe_call(const cohi_run *run, int rank, char *text, size_t room
 }
 
 /* Ranks may go on after a race was named to them, and end well. */
-static int report_race(cohi_run *run)
+static int report_race(cohi_job *run)
 {
     cohi_board_head *head = run->board.head;
     if (!head || atomic_load(&head->race_state) != 2)
@@ -206,7 +206,7 @@ static int report_race(cohi_run *run)
     return 1;
 }
 
-static int report_failure(cohi_run *run)
+static int report_failure(cohi_job *run)
 {
     int rank = first_failed(run), race = report_race(run);
     if (rank < 0)
@@ -223,7 +223,7 @@ static int report_failure(cohi_run *run)
     return status_of(run, rank);
 }
 
-static int report_global_exit(cohi_run *run)
+static int report_global_exit(cohi_job *run)
 {
     if (run->why_value != 0) {
         say_table(run);
@@ -232,7 +232,7 @@ static int report_global_exit(cohi_run *run)
     return run->why_value;
 }
 
-static int waiters_of(const cohi_run *run, int rank)
+static int waiters_of(const cohi_job *run, int rank)
 {
     int count = 0;
     for (int other = 0; other < run->size; other++)
@@ -241,7 +241,7 @@ static int waiters_of(const cohi_run *run, int rank)
 }
 
 /* "; 2 of 3 ranks waited for rank 1, outside Cohort", of the rank that most waited for. */
-static void describe_awaited(const cohi_run *run, char *text, size_t room)
+static void describe_awaited(const cohi_job *run, char *text, size_t room)
 {
     int awaited = 0;
     for (int rank = 1; rank < run->size; rank++) {
@@ -254,7 +254,7 @@ static void describe_awaited(const cohi_run *run, char *text, size_t room)
                  run->size, awaited, run->charge.snapshot->rows[awaited].operation);
 }
 
-static int report_timeout(cohi_run *run)
+static int report_timeout(cohi_job *run)
 {
     char limit[32], awaited[128];
     cohi_duration_text(run->options.timeout_ns, limit, sizeof limit);
@@ -265,7 +265,7 @@ static int report_timeout(cohi_run *run)
 }
 
 /* A job that ended when it was asked to needs no table. */
-static int report_signal(cohi_run *run)
+static int report_signal(cohi_job *run)
 {
     if (run->stage > COHI_STAGE_ASKED)
         say_table(run);
@@ -274,7 +274,7 @@ static int report_signal(cohi_run *run)
     return EXIT_SIGNALLED + run->why_value;
 }
 
-static int report_output(cohi_run *run)
+static int report_output(cohi_job *run)
 {
     if (run->why_value == EPIPE)
         return EXIT_SIGNALLED + SIGPIPE;
@@ -282,14 +282,14 @@ static int report_output(cohi_run *run)
     return 1;
 }
 
-static int report_no_start(cohi_run *run)
+static int report_no_start(cohi_job *run)
 {
     return run->why_value == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
 }
 
-int cohi_run_report(cohi_run *run)
+int cohi_run_report(cohi_job *run)
 {
-    static int (*const reports[])(cohi_run *) = {
+    static int (*const reports[])(cohi_job *) = {
         [COHI_WHY_NONE] = report_failure,
         [COHI_WHY_FAILED] = report_failure,
         [COHI_WHY_GLOBAL_EXIT] = report_global_exit,

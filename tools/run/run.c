@@ -41,7 +41,7 @@ static int could_be_continued(void)
 }
 
 /* Stops with the ranks; the time until it is continued counts for nothing. */
-static void stop_here(cohi_run *run, int by_kernel)
+static void stop_here(cohi_job *run, int by_kernel)
 {
     if (by_kernel && !could_be_continued()) {
         cohi_run_order(run, SIGCONT); /* the terminal has stopped the ranks already */
@@ -57,7 +57,7 @@ static void stop_here(cohi_run *run, int by_kernel)
     cohi_run_order(run, SIGCONT);
 }
 
-static void take_signals(cohi_run *run)
+static void take_signals(cohi_job *run)
 {
     struct signalfd_siginfo info;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
@@ -77,7 +77,7 @@ static void take_signals(cohi_run *run)
 
 enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_GUARD = 3, POLL_RANKS = 4 };
 
-static int poll_count(const cohi_run *run)
+static int poll_count(const cohi_job *run)
 {
     return POLL_RANKS + RANK_DESCRIPTORS * run->size;
 }
@@ -87,7 +87,7 @@ static struct pollfd interest(int fd, short events, int wanted)
     return (struct pollfd){.fd = wanted ? fd : -1, .events = events};
 }
 
-static void fill_polls(cohi_run *run)
+static void fill_polls(cohi_job *run)
 {
     run->polls[POLL_SIGNALS] = interest(run->signals, POLLIN, 1);
     run->polls[POLL_GUARD] = interest(run->guard_link, POLLIN, 1);
@@ -122,7 +122,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* Waits on the first `count` of the polls. */
-static void wait_for_events(cohi_run *run, int count)
+static void wait_for_events(cohi_job *run, int count)
 {
     uint64_t deadline = cohi_output_deadline(&run->output);
     deadline = earlier(deadline, earlier(run->stage_deadline_ns, run->timeout_at_ns));
@@ -133,7 +133,7 @@ static void wait_for_events(cohi_run *run, int count)
 }
 
 /* The signals first: a rank that a signal to the whole group has ended did not fail by itself. */
-static void take_events(cohi_run *run)
+static void take_events(cohi_job *run)
 {
     if (run->polls[POLL_SIGNALS].revents)
         take_signals(run);
@@ -151,7 +151,7 @@ static void take_events(cohi_run *run)
         cohi_run_guard_news(run);
 }
 
-static void turn(cohi_run *run)
+static void turn(cohi_job *run)
 {
     uint64_t now = cohi_now_ns();
     cohi_terminal_tick(run, now);
@@ -165,14 +165,14 @@ static void turn(cohi_run *run)
     cohi_run_judge(run);
 }
 
-static int output_pending(const cohi_run *run)
+static int output_pending(const cohi_job *run)
 {
     const cohi_sink *sinks = run->output.sinks;
     return cohi_sink_pending(&sinks[0]) > 0 || cohi_sink_pending(&sinks[1]) > 0;
 }
 
 /* The first signal that asks for the end, or 0. */
-static int take_last_signals(cohi_run *run)
+static int take_last_signals(cohi_job *run)
 {
     struct signalfd_siginfo info;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
@@ -187,7 +187,7 @@ static int take_last_signals(cohi_run *run)
 
 /* All ranks are gone; a slow reader may take its time, unless the user has lost patience: then the
  * signal that said so, else 0. */
-static int write_last_output(cohi_run *run)
+static int write_last_output(cohi_job *run)
 {
     run->timeout_at_ns = UINT64_MAX;
     run->stage_deadline_ns =
@@ -206,7 +206,7 @@ static int write_last_output(cohi_run *run)
 /* ---- setting up ---- */
 
 /* The launcher raises its own soft limit where it must; the ranks get it back as it was. */
-static int raise_descriptor_limit(cohi_run *run)
+static int raise_descriptor_limit(cohi_job *run)
 {
     struct rlimit *limit = &run->charge.files;
     rlim_t need =
@@ -223,7 +223,7 @@ static int raise_descriptor_limit(cohi_run *run)
 }
 
 /* A signal that was ignored from the start, as nohup and background shells have it, stays so. */
-static int watch_signals(cohi_run *run)
+static int watch_signals(cohi_job *run)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -242,7 +242,7 @@ static int watch_signals(cohi_run *run)
     return -1;
 }
 
-static int allocate(cohi_run *run)
+static int allocate(cohi_job *run)
 {
     run->ranks = calloc((size_t)run->size, sizeof *run->ranks);
     run->polls = calloc((size_t)poll_count(run), sizeof *run->polls);
@@ -258,7 +258,7 @@ static int allocate(cohi_run *run)
 }
 
 /* By the launcher, for all ranks: see memory/host_profile.h. */
-static cohi_profile obtain_profile(const cohi_run *run)
+static cohi_profile obtain_profile(const cohi_job *run)
 {
     static cohi_host_profile host;
     const char *knob = getenv("COHORT_PROFILE");
@@ -271,7 +271,7 @@ static cohi_profile obtain_profile(const cohi_run *run)
     return host.profile;
 }
 
-static int make_job(cohi_run *run)
+static int make_job(cohi_job *run)
 {
     cohi_profile profile = obtain_profile(run);
     if (coh_unique_id_create(&run->id) == COH_OK
@@ -282,7 +282,7 @@ static int make_job(cohi_run *run)
     return -1;
 }
 
-static void describe_charge(cohi_run *run)
+static void describe_charge(cohi_job *run)
 {
     run->charge.size = run->size;
     run->charge.command = run->options.command;
@@ -293,7 +293,7 @@ static void describe_charge(cohi_run *run)
     run->charge.inherited = run->inherited;
 }
 
-static int set_up(cohi_run *run)
+static int set_up(cohi_job *run)
 {
     /* What was open before belongs to the user and goes on to the ranks. */
     run->charge.inherited_count = cohi_descriptors_list(&run->inherited);
@@ -312,7 +312,7 @@ static int set_up(cohi_run *run)
     return -1;
 }
 
-static void tear_down(cohi_run *run)
+static void tear_down(cohi_job *run)
 {
     for (int rank = 0; run->ranks && rank < run->size; rank++)
         cohi_os_close(run->ranks[rank].control);
@@ -328,7 +328,7 @@ static void tear_down(cohi_run *run)
     free(run->ranks);
 }
 
-static int run_job(cohi_run *run)
+static int run_job(cohi_job *run)
 {
     if (run->options.timeout_ns)
         run->timeout_at_ns = cohi_now_ns() + run->options.timeout_ns;
@@ -359,7 +359,7 @@ static int run_job(cohi_run *run)
 int cohi_tool_run(int argc, char **argv)
 {
     int status;
-    cohi_run run = {.signals = -1,
+    cohi_job run = {.signals = -1,
                     .guard_link = -1,
                     .first = -1,
                     .board = {.fd = -1},

@@ -29,7 +29,7 @@ static const cohi_run_stage first_stage[] = {
     [COHI_WHY_OUTPUT] = COHI_STAGE_TERM,
 };
 
-static uint64_t stage_deadline(const cohi_run *run, const struct stage_row *row, uint64_t now)
+static uint64_t stage_deadline(const cohi_job *run, const struct stage_row *row, uint64_t now)
 {
     if (row->duration_ms == UNLIMITED)
         return UINT64_MAX;
@@ -38,7 +38,7 @@ static uint64_t stage_deadline(const cohi_run *run, const struct stage_row *row,
     return now + (uint64_t)row->duration_ms * COHI_NS_PER_MS;
 }
 
-static void enter_stage(cohi_run *run, cohi_run_stage stage)
+static void enter_stage(cohi_job *run, cohi_run_stage stage)
 {
     const struct stage_row *row = &stages[stage];
     uint64_t now = cohi_now_ns();
@@ -52,7 +52,7 @@ static void enter_stage(cohi_run *run, cohi_run_stage stage)
         cohi_run_kill_supervisors(run);
 }
 
-void cohi_run_advance(cohi_run *run, uint64_t now)
+void cohi_run_advance(cohi_job *run, uint64_t now)
 {
     if (now >= run->timeout_at_ns)
         cohi_run_end(run, COHI_WHY_TIMEOUT, 0);
@@ -60,7 +60,7 @@ void cohi_run_advance(cohi_run *run, uint64_t now)
         enter_stage(run, stages[run->stage].next);
 }
 
-void cohi_run_end(cohi_run *run, cohi_run_why why, int value)
+void cohi_run_end(cohi_job *run, cohi_run_why why, int value)
 {
     if (run->why != COHI_WHY_NONE)
         return;
@@ -80,7 +80,7 @@ int cohi_run_ends_by(int signal)
 
 /* The terminal has already sent its signal to the ranks, which are in the launcher's process group.
  */
-void cohi_run_signal(cohi_run *run, int signal, int by_kernel)
+void cohi_run_signal(cohi_job *run, int signal, int by_kernel)
 {
     int ends = cohi_run_ends_by(signal);
     if (ends && run->why != COHI_WHY_NONE) {
@@ -96,14 +96,14 @@ void cohi_run_signal(cohi_run *run, int signal, int by_kernel)
 
 /* ---- judging the ends ---- */
 
-int cohi_run_unfinished(const cohi_run *run, int rank)
+int cohi_run_unfinished(const cohi_job *run, int rank)
 {
     unsigned phase = atomic_load(&cohi_board_slot(&run->board, rank)->phase);
     return run->ranks[rank].wait_status == 0
            && (phase == COHI_PHASE_RUNNING || phase == COHI_PHASE_EXITING);
 }
 
-int cohi_run_failed(const cohi_run *run, int rank)
+int cohi_run_failed(const cohi_job *run, int rank)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     if (!state->ended || state->by_launcher)
@@ -111,7 +111,7 @@ int cohi_run_failed(const cohi_run *run, int rank)
     return state->wait_status != 0 || cohi_run_unfinished(run, rank);
 }
 
-static int holds_lost(const cohi_run *run, int rank, int other)
+static int holds_lost(const cohi_job *run, int rank, int other)
 {
     uint64_t verdict = atomic_load(cohi_slot_verdict(cohi_board_slot(&run->board, rank), other));
     return (verdict & 0xff) == COHI_VERDICT_LOST;
@@ -121,7 +121,7 @@ static int holds_lost(const cohi_run *run, int rank, int other)
  * Two supervisors may be heard in another order than their ranks ended. A rank that itself held
  * another for lost, which did not hold it for lost, ended after that one, and most likely for that.
  */
-static int ended_before(const cohi_run *run, int rank)
+static int ended_before(const cohi_job *run, int rank)
 {
     for (int other = 0; other < run->size; other++) {
         if (other != rank && holds_lost(run, rank, other) && !holds_lost(run, other, rank))
@@ -130,12 +130,12 @@ static int ended_before(const cohi_run *run, int rank)
     return -1;
 }
 
-int cohi_run_followed(const cohi_run *run, int rank)
+int cohi_run_followed(const cohi_job *run, int rank)
 {
     return ended_before(run, rank) >= 0;
 }
 
-static int cause_of(const cohi_run *run, int rank)
+static int cause_of(const cohi_job *run, int rank)
 {
     for (int hops = 0; hops < run->size; hops++) {
         int before = ended_before(run, rank);
@@ -146,7 +146,7 @@ static int cause_of(const cohi_run *run, int rank)
     return rank;
 }
 
-static void tell_going_on(cohi_run *run, int rank)
+static void tell_going_on(cohi_job *run, int rank)
 {
     char how[96];
     cohi_describe_end(run->ranks[rank].wait_status, how, sizeof how);
@@ -155,7 +155,7 @@ static void tell_going_on(cohi_run *run, int rank)
 }
 
 /* The earliest of the failures not judged yet, or -1; *ended: some rank ended at all. */
-static int next_failure(cohi_run *run, int *ended)
+static int next_failure(cohi_job *run, int *ended)
 {
     int first = -1;
     for (int rank = 0; rank < run->size; rank++) {
@@ -173,7 +173,7 @@ static int next_failure(cohi_run *run, int *ended)
     return first;
 }
 
-void cohi_run_judge(cohi_run *run)
+void cohi_run_judge(cohi_job *run)
 {
     int ended = 0, failed = next_failure(run, &ended);
     if (!ended)

@@ -24,7 +24,7 @@ static int is_dumb(void)
     return !is_set("TERM") || strcmp(getenv("TERM"), "dumb") == 0;
 }
 
-static void say_start(cohi_run *run)
+static void say_start(cohi_job *run)
 {
     const cohi_run_options *options = &run->options;
     cohi_run_say(run, "%s%d rank%s of %s%s%s%s%s%s%s",
@@ -35,7 +35,7 @@ static void say_start(cohi_run *run)
                  cohi_terminal_colour(&run->terminal, COHI_PLAIN));
 }
 
-void cohi_terminal_begin(cohi_run *run)
+void cohi_terminal_begin(cohi_job *run)
 {
     cohi_terminal *terminal = &run->terminal;
     terminal->lively = run->output.error_sink->terminal && !is_dumb();
@@ -61,7 +61,7 @@ struct joining {
     int come;   /* to it, at any time */
 };
 
-static struct joining look_at_ranks(const cohi_run *run)
+static struct joining look_at_ranks(const cohi_job *run)
 {
     struct joining seen = {.absent_count = 0};
     for (int rank = 0; rank < run->size; rank++) {
@@ -77,7 +77,7 @@ static struct joining look_at_ranks(const cohi_run *run)
 }
 
 /* "" where there is nothing to say. */
-static void describe(const cohi_run *run, const struct joining *seen, uint64_t waited_ns,
+static void describe(const cohi_job *run, const struct joining *seen, uint64_t waited_ns,
                      char *text, size_t room)
 {
     char names[48];
@@ -93,7 +93,7 @@ static void describe(const cohi_run *run, const struct joining *seen, uint64_t w
 }
 
 /* A job that is ending waits for nobody to join. */
-void cohi_terminal_tick(cohi_run *run, uint64_t now)
+void cohi_terminal_tick(cohi_job *run, uint64_t now)
 {
     cohi_terminal *terminal = &run->terminal;
     char text[128], note[192] = "";
@@ -112,7 +112,7 @@ void cohi_terminal_tick(cohi_run *run, uint64_t now)
     terminal->look_at_ns = now + LOOK_NS;
 }
 
-void cohi_terminal_end(cohi_run *run)
+void cohi_terminal_end(cohi_job *run)
 {
     run->terminal.look_at_ns = UINT64_MAX;
     cohi_sink_note(run->output.error_sink, "");

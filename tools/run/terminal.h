@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-struct cohi_run;
+struct cohi_job;
 
 typedef enum cohi_colour { COHI_PLAIN = 0, COHI_RED, COHI_DIM } cohi_colour;
 
@@ -20,13 +20,13 @@ typedef struct cohi_terminal {
 } cohi_terminal;
 
 /* Before the ranks are started: says what will be. */
-void cohi_terminal_begin(struct cohi_run *run);
+void cohi_terminal_begin(struct cohi_job *run);
 
 /* Writes, changes or wipes the line on who has not joined, when it is time to. */
-void cohi_terminal_tick(struct cohi_run *run, uint64_t now);
+void cohi_terminal_tick(struct cohi_job *run, uint64_t now);
 
 /* Wipes it for good. */
-void cohi_terminal_end(struct cohi_run *run);
+void cohi_terminal_end(struct cohi_job *run);
 
 /* The sequence that begins the colour; "" where there are none. COHI_PLAIN ends one. */
 const char *cohi_terminal_colour(const cohi_terminal *terminal, cohi_colour colour);

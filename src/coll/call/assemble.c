@@ -26,7 +26,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-static uint64_t hash_counts(const cohi_call *call, const cohi_blocks *blocks, uint64_t hash)
+static uint64_t hash_counts(const cohi_call *call, const cohi_call_blocks *blocks, uint64_t hash)
 {
     for (int i = 0; blocks->counts && i < call->team->size; i++)
         hash = mix(hash, blocks->counts[i] + 1);

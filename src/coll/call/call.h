@@ -1,4 +1,12 @@
 /*
+ * Room: coll/call.
+ *
+ * One call as algorithms see it, how its members come together, and what a team keeps for
+ * collectives.
+ * Uses base, memory, bootstrap, and the core rooms world, health, team and message.
+ * Hides posts, marks and staging from the algorithms.
+ */
+/*
  * call.h - one collective call, as the algorithms see it.
  *
  * The public functions fill it in (collective.c). run.c has it checked (check.c), chooses the
@@ -18,12 +26,12 @@
 struct cohi_algorithm;
 
 /* How a buffer is cut into one block for each member. */
-typedef struct cohi_blocks {
+typedef struct cohi_call_blocks {
     size_t count;         /* elements of each block, where counts is NULL */
     const size_t *counts; /* [size] of the variable forms, else NULL */
     const size_t *firsts; /* [size]: the element at which a block begins; NULL: index * count */
     size_t stride; /* elements from one to the next; more than 1 in strided all_to_all only */
-} cohi_blocks;
+} cohi_call_blocks;
 
 typedef struct cohi_call {
     coh_team *team;
@@ -53,7 +61,7 @@ typedef struct cohi_call {
      * target; scatter: of the root's source. all_to_all: both. Of variable calls, firsts may be
      * NULL until check.c has set it.
      */
-    cohi_blocks from, to;
+    cohi_call_blocks from, to;
 
     /* Set by run.c, check.c, select.c, assemble.c and gear.c. */
     cohi_entry entry; /* of the above; with the fingerprint of the terms, once the call is signed */
@@ -73,23 +81,24 @@ static inline size_t cohi_call_bytes(const cohi_call *call, cohi_row row)
     return cohi_profile_bytes(&call->team->world->profile, row);
 }
 
-static inline size_t cohi_block_count(const cohi_blocks *blocks, int index)
+static inline size_t cohi_block_count(const cohi_call_blocks *blocks, int index)
 {
     return blocks->counts ? blocks->counts[index] : blocks->count;
 }
 
-static inline size_t cohi_block_first(const cohi_blocks *blocks, int index)
+static inline size_t cohi_block_first(const cohi_call_blocks *blocks, int index)
 {
     return blocks->firsts ? blocks->firsts[index] : (size_t)index * blocks->count * blocks->stride;
 }
 
 /* Bytes of a block, and where it begins. */
-static inline size_t cohi_block_bytes(const cohi_call *call, const cohi_blocks *blocks, int index)
+static inline size_t cohi_block_bytes(const cohi_call *call, const cohi_call_blocks *blocks,
+                                      int index)
 {
     return cohi_block_count(blocks, index) * call->element;
 }
 
-static inline size_t cohi_block_at(const cohi_call *call, const cohi_blocks *blocks, int index)
+static inline size_t cohi_block_at(const cohi_call *call, const cohi_call_blocks *blocks, int index)
 {
     return cohi_block_first(blocks, index) * call->element;
 }

@@ -32,9 +32,9 @@ bool cohi_place_own(const cohi_call *call, cohi_side side)
 coh_status cohi_place_enter(cohi_call *call, uint64_t most)
 {
     const cohi_coll_gear *gear = cohi_team_gear(call->team);
-    cohi_place *mine =
+    cohi_posted_place *mine =
         (void *)cohi_given_at(call, call->team->index, call->team->epoch + 1, sizeof *mine);
-    *mine = (cohi_place){
+    *mine = (cohi_posted_place){
         .source =
             is_shared(call) ? place_of(call, call->source, call->source_bytes) : COHI_NO_PLACE,
         .target =
@@ -52,7 +52,7 @@ coh_status cohi_place_enter(cohi_call *call, uint64_t most)
 
 static uint64_t word_of(const cohi_call *call, cohi_side side, int index)
 {
-    const cohi_place *place = cohi_post_data(call, index);
+    const cohi_posted_place *place = cohi_post_data(call, index);
     return side == COHI_SOURCE ? place->source : place->target;
 }
 
@@ -81,7 +81,7 @@ bool cohi_place_staged(const cohi_call *call)
 {
     bool staged = true;
     for (int i = 0; i < call->team->size; i++) {
-        const cohi_place *place = cohi_post_data(call, i);
+        const cohi_posted_place *place = cohi_post_data(call, i);
         staged = staged && place->staged;
     }
     return staged;
@@ -91,7 +91,7 @@ uint64_t cohi_place_most(const cohi_call *call)
 {
     uint64_t most = 0;
     for (int i = 0; i < call->team->size; i++) {
-        const cohi_place *place = cohi_post_data(call, i);
+        const cohi_posted_place *place = cohi_post_data(call, i);
         most = place->most > most ? place->most : most;
     }
     return most;

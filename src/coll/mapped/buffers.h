@@ -1,4 +1,12 @@
 /*
+ * Room: coll/mapped.
+ *
+ * Algorithms between members that load and store each other's memory.
+ * Uses coll/call, base, memory, and the core rooms world, health, team and onesided. An
+ * algorithm is a row of table.c and fails only when a member does.
+ * Hides where each member's buffers are.
+ */
+/*
  * buffers.h - where the buffers of a call are, as the other members reach them.
  *
  * A member posts where its source and target are: in its heap, or, for ranks of one process,
@@ -11,13 +19,13 @@
 #include "coll/mapped/fetch.h"
 
 /* What is posted. */
-typedef struct cohi_place {
+typedef struct cohi_posted_place {
     uint64_t source, target; /* offset in the heap, or address; COHI_NO_PLACE */
     uint64_t most;           /* elements of the longest block that this member sends */
     uint32_t fetching;       /* a cohi_fetching: what the member knows of reading the others */
     uint32_t staged;         /* whether its stages are backed with memory */
     uint64_t source_at, target_at, self_at; /* addresses: of the buffers, and of this post */
-} cohi_place;
+} cohi_posted_place;
 
 #define COHI_NO_PLACE UINT64_MAX
 

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(cohi_place) <= COHI_POST_BYTES, "a place fits a post");
-_Static_assert(sizeof(cohi_place) <= COHI_OS_TOKEN_MAX, "a place can be looked for");
+_Static_assert(sizeof(cohi_posted_place) <= COHI_POST_BYTES, "a place fits a post");
+_Static_assert(sizeof(cohi_posted_place) <= COHI_OS_TOKEN_MAX, "a place can be looked for");
 
 /* ---- whether it can be done ---- */
 
@@ -24,7 +24,7 @@ static cohi_fetching look(const cohi_call *call)
     if (call->team->world->crew)
         return COHI_FETCH_CANNOT;
     for (int i = 0; i < call->team->size; i++) {
-        const cohi_place *theirs = cohi_post_data(call, i);
+        const cohi_posted_place *theirs = cohi_post_data(call, i);
         if (i != call->team->index
             && !cohi_os_process_holds(pid_of(call, i), theirs->self_at, theirs, sizeof *theirs))
             return COHI_FETCH_CANNOT;
@@ -37,7 +37,7 @@ bool cohi_fetch_agreed(cohi_call *call)
     cohi_coll_gear *gear = cohi_team_gear(call->team);
     bool agreed = true;
     for (int i = 0; i < call->team->size; i++) {
-        const cohi_place *place = cohi_post_data(call, i);
+        const cohi_posted_place *place = cohi_post_data(call, i);
         agreed = agreed && place->fetching == COHI_FETCH_CAN;
     }
     if (gear->fetching == COHI_FETCH_UNKNOWN)
@@ -99,7 +99,7 @@ static coh_status fetch_chunk(cohi_call *call, size_t at, size_t bytes)
     char *room = (char *)cohi_call_staging(call, team->index)->in[0];
     coh_status status = COH_OK;
     for (int i = 0; i < team->size && status == COH_OK; i++) {
-        const cohi_place *place = cohi_post_data(call, i);
+        const cohi_posted_place *place = cohi_post_data(call, i);
         char *here = room + (size_t)i * chunk_most(call) * call->element;
         sources[i] = i == team->index ? call->source + at : here;
         if (i != team->index)
@@ -114,7 +114,7 @@ static coh_status hand_to_all(cohi_call *call, size_t at, size_t bytes)
     coh_status status = COH_OK;
     for (int step = 1; step < team->size && status == COH_OK; step++) {
         int to = (team->index + step) % team->size;
-        const cohi_place *place = cohi_post_data(call, to);
+        const cohi_posted_place *place = cohi_post_data(call, to);
         status = hand(call, to, call->target + at, place->target_at + at, bytes);
     }
     return status;

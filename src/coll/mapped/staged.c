@@ -110,7 +110,7 @@ static bool needs_root(const cohi_call *call, int index)
     return index == call->root;
 }
 
-static size_t longest(const cohi_call *call, const cohi_blocks *blocks)
+static size_t longest(const cohi_call *call, const cohi_call_blocks *blocks)
 {
     size_t most = blocks->count;
     for (int i = 0; blocks->counts && i < call->team->size; i++)

@@ -17,7 +17,7 @@
  *
  *     bring in part 0; say so
  *     for each part: wait until the other has brought it in;
- *                    reduce it into my target, and bring in the next beside; say so
+ *                    reduce it into my target, and bring in the next in the same pass; say so
  *
  * A member that says so of a part has reduced the part before, whose buffer the next one takes.
  * The last part is read when nobody waits any more: the next call that uses the stage begins when
@@ -151,12 +151,12 @@ static coh_status reduce_by_parts(cohi_call *call)
 
 static uint64_t target_in_line(const cohi_call *call, int index)
 {
-    const cohi_place *place = cohi_post_data(call, index);
+    const cohi_posted_place *place = cohi_post_data(call, index);
     return place->target_at % COHI_CACHE_LINE;
 }
 
 /* With targets that are aligned alike, so that both go the same way through the loops: which of two
- * NaNs comes out depends on it. 16 MiB in shares 2.85 ms, in whole parts 2.53, brought in beside
+ * NaNs comes out depends on it. 16 MiB in shares 2.85 ms, in whole parts 2.53, in one pass
  * 2.3; 64 MiB 12.2, 11.2, 10.3. */
 static bool exchanges_parts(const cohi_call *call)
 {
@@ -168,14 +168,14 @@ static void reduce_part(cohi_call *call, const struct part *part, const struct p
 {
     coh_team *team = call->team;
     cohi_coll_gear *gear = cohi_team_gear(team);
-    size_t at = part->first * call->element, beside = next->first * call->element;
+    size_t at = part->first * call->element, next_at = next->first * call->element;
     gear->sources[!team->index] = cohi_call_staging(call, !team->index)->in[part->buffer];
     gear->sources[team->index] = call->source + at;
     cohi_reduction how = cohi_call_reduction(call);
     how.stream = true;
-    cohi_reduce_beside(&how, call->target + at, gear->sources, part->count,
-                       cohi_call_staging(call, team->index)->in[next->buffer],
-                       call->source + beside, next->count * call->element);
+    cohi_kernel_copy copy = {(char *)cohi_call_staging(call, team->index)->in[next->buffer],
+                             call->source + next_at, next->count * call->element};
+    cohi_reduce_pair_and_copy(&how, call->target + at, gear->sources, part->count, copy);
 }
 
 static coh_status exchange_parts(cohi_call *call)

@@ -48,7 +48,7 @@ static int below_child(const struct node *node, int bit)
 
 /* ---- gather and scatter ---- */
 
-static const cohi_blocks *rooted_blocks(const cohi_call *call)
+static const cohi_call_blocks *rooted_blocks(const cohi_call *call)
 {
     return call->kind == COH_COLLECTIVE_GATHER ? &call->to : &call->from;
 }

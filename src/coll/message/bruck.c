@@ -9,7 +9,7 @@
 #include "coll/message/pieces.h"
 #include "core/team/team.h"
 
-static bool is_plain(const cohi_blocks *blocks)
+static bool is_plain(const cohi_call_blocks *blocks)
 {
     return !blocks->counts && !blocks->firsts && blocks->stride == 1;
 }

@@ -12,7 +12,7 @@ size_t cohi_linear_workspace(const cohi_call *call)
     return root ? (size_t)call->team->size * sizeof(coh_request) : 0;
 }
 
-static const cohi_blocks *rooted_blocks(const cohi_call *call)
+static const cohi_call_blocks *rooted_blocks(const cohi_call *call)
 {
     return call->kind == COH_COLLECTIVE_GATHER ? &call->to : &call->from;
 }
@@ -24,7 +24,7 @@ static char *rooted_buffer(const cohi_call *call)
 
 static void start(cohi_call *call, coh_request *request, int member, size_t piece)
 {
-    const cohi_blocks *blocks = rooted_blocks(call);
+    const cohi_call_blocks *blocks = rooted_blocks(call);
     cohi_span whole = {cohi_block_at(call, blocks, member), cohi_block_bytes(call, blocks, member)};
     cohi_span part = cohi_span_piece(whole, piece, COHI_PIECE_BYTES);
     char *data = rooted_buffer(call) + part.first;

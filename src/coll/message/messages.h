@@ -1,4 +1,12 @@
 /*
+ * Room: coll/message.
+ *
+ * Algorithms that are made of messages, for members that are not mapped.
+ * Uses coll/call, base, memory, and the core rooms world, team and message. An algorithm is a
+ * row of table.c and fails only when a member does.
+ * Hides how data is cut into messages.
+ */
+/*
  * messages.h - the algorithms that are made of messages alone (exchange.h): they run on every
  * engine. Their rows, with what each is expected to take, are in table.c.
  */

@@ -72,7 +72,8 @@ static void copy_strided(char *target, size_t stride, const char *source, size_t
         memcpy(target + i * stride * element, source + i * from_stride * element, element);
 }
 
-static size_t byte_of(const cohi_call *call, const cohi_blocks *blocks, int index, size_t element)
+static size_t byte_of(const cohi_call *call, const cohi_call_blocks *blocks, int index,
+                      size_t element)
 {
     return (cohi_block_first(blocks, index) + element * blocks->stride) * call->element;
 }
@@ -80,7 +81,7 @@ static size_t byte_of(const cohi_call *call, const cohi_blocks *blocks, int inde
 static coh_status exchange_piece(const struct pairs *pairs, int partner, size_t number)
 {
     cohi_call *call = pairs->call;
-    const cohi_blocks *from = &call->from, *to = &call->to;
+    const cohi_call_blocks *from = &call->from, *to = &call->to;
     cohi_span go = {0, cohi_block_count(from, partner)}, come = {0, cohi_block_count(to, partner)};
     go = cohi_span_piece(go, number, pairs->piece);
     come = cohi_span_piece(come, number, pairs->piece);

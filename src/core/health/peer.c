@@ -24,7 +24,6 @@ static cohi_sight read_slot(cohi_slot *slot)
         .phase = atomic_load(&slot->phase),
         .busy = atomic_load(&slot->rest) == COHI_REST_BUSY && waits(slot),
         .op = atomic_load(&slot->op),
-        .beat = atomic_load(&slot->beat),
         .waits_for = atomic_load(&slot->waits_for),
         .sequence = atomic_load(&slot->sequence),
     };

@@ -13,7 +13,6 @@ typedef struct cohi_sight {
     bool busy; /* threads of it wait, but others do not */
     unsigned phase;
     unsigned op;
-    unsigned beat;
     int waits_for; /* a rank, -1 or COHI_WAITS_FOR_ANYBODY */
     uint64_t sequence;
 } cohi_sight;

@@ -26,12 +26,12 @@ enum state {
 };
 
 struct past {
-    uint64_t print;    /* of what it does */
-    uint64_t seen_ns;  /* when it was last looked at */
-    uint64_t same_ns;  /* for how long it has looked the same */
-    uint64_t since_ns; /* up to when the next is counted */
-    uint64_t held_ns;  /* for how long it has also found nothing */
-    unsigned number;   /* of the survey that last saw it */
+    uint64_t fingerprint; /* of what it does */
+    uint64_t seen_ns;     /* when it was last looked at */
+    uint64_t same_ns;     /* for how long it has looked the same */
+    uint64_t since_ns;    /* up to when the next is counted */
+    uint64_t held_ns;     /* for how long it has also found nothing */
+    unsigned number;      /* of the survey that last saw it */
 };
 
 struct cohi_survey {
@@ -127,17 +127,17 @@ static bool shows_a_way(cohi_slot *slot)
     return rest != COHI_REST_NONE && rest != COHI_REST_ASLEEP;
 }
 
-static uint64_t print_of(cohi_slot *slot, enum state state)
+static uint64_t fingerprint_of(cohi_slot *slot, enum state state)
 {
     enum { PRIME = 1099511628211 };
-    uint64_t print = (uint64_t)state * PRIME + atomic_load(&slot->rest_turn);
+    uint64_t fingerprint = (uint64_t)state * PRIME + atomic_load(&slot->rest_turn);
     for (int i = 0; state == HELD && i < COHI_DOINGS; i++)
-        print = print * PRIME + atomic_load(&slot->doings[i].turn);
+        fingerprint = fingerprint * PRIME + atomic_load(&slot->doings[i].turn);
     if (state != INSIDE)
-        return print;
-    print = print * PRIME + atomic_load(&slot->op);
-    print = print * PRIME + atomic_load(&slot->beat);
-    return print * PRIME + atomic_load(&slot->sequence);
+        return fingerprint;
+    fingerprint = fingerprint * PRIME + atomic_load(&slot->op);
+    fingerprint = fingerprint * PRIME + atomic_load(&slot->beat);
+    return fingerprint * PRIME + atomic_load(&slot->sequence);
 }
 
 /* Whether since then each of its threads has looked and found nothing, and what the others do was
@@ -218,11 +218,11 @@ static void count_time(const struct look *look, int rank, enum state state)
 {
     struct past *past = &look->survey->pasts[rank];
     cohi_slot *slot = slot_of(look, rank);
-    uint64_t print = print_of(slot, state), passed = look->now_ns - past->seen_ns;
-    bool same = past->print == print && past->number + 1 == look->survey->number;
+    uint64_t fingerprint = fingerprint_of(slot, state), passed = look->now_ns - past->seen_ns;
+    bool same = past->fingerprint == fingerprint && past->number + 1 == look->survey->number;
     bool starved = is_starved(look, rank, state);
     past->number = look->survey->number;
-    past->print = print;
+    past->fingerprint = fingerprint;
     past->seen_ns = look->now_ns;
     past->same_ns = same ? past->same_ns + (starved ? 0 : counted(passed)) : 0;
     if (same && !has_looked_since(slot, past->since_ns))
@@ -529,7 +529,7 @@ static coh_status look_once(coh_world *world, struct cohi_survey *survey, const 
     return status;
 }
 
-coh_status cohi_survey(coh_world *world, const char *call, const char *hint)
+coh_status cohi_survey_look(coh_world *world, const char *call, const char *hint)
 {
     coh_status status = COH_OK;
     uint64_t now_ns = cohi_now_ns();

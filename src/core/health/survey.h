@@ -23,7 +23,7 @@
 /* Called by a thread that waits and has shown its wait. COH_OK: go on waiting; if others are to
  * blame, a verdict is passed on them that will end the wait. COH_STALLED: the wait is this rank's
  * own affair, and ends. `hint` says more about the wait, or is NULL. */
-coh_status cohi_survey(coh_world *world, const char *call, const char *hint);
+coh_status cohi_survey_look(coh_world *world, const char *call, const char *hint);
 
 void cohi_survey_close(coh_world *world);
 

@@ -270,7 +270,7 @@ static coh_status examine(cohi_wait *wait)
     if (status != COH_OK)
         return status;
     cohi_doing_look_around(world);
-    return cohi_survey(world, wait->call, wait->hint);
+    return cohi_survey_look(world, wait->call, wait->hint);
 }
 
 /* ---- the ladder ---- */

@@ -1,4 +1,13 @@
 /*
+ * Room: core/health.
+ *
+ * Waiting, and who keeps whom waiting: verdicts on ranks, the watcher of processes, control
+ * writes to a peer's slot, completing what was issued.
+ * Uses base, memory, bootstrap and core/world. A wait knows its team only as a party (party.h),
+ * and messages only as world->progress.
+ * Hides sleeping, waking, deadlines and how a lost rank is noticed.
+ */
+/*
  * wait.h - how a blocking call waits, everywhere.
  *
  * The ladder: look often; then look on or yield the core between looks, whichever suits the company

@@ -23,18 +23,22 @@ struct watched {
     int going; /* looks since it was seen to be ending, or another program */
 };
 
-/* The table of who is watched; `wake` makes the watcher read it again. */
-static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;  /* starting and ending the thread */
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* the rest; taken second */
-static struct watched *table;
-static size_t table_count;
-static size_t table_room;
-static coh_world *attended; /* by the watcher at the moment, outside the lock */
-static pthread_cond_t let_go_of = PTHREAD_COND_INITIALIZER;
-static size_t worlds; /* watched; the thread ends with the last */
-static int wake = -1;
-static pthread_t watcher;
-static pid_t watcher_process; /* a forked child inherits the table but not the thread */
+/* The one watcher of a process. */
+static struct {
+    pthread_mutex_t life; /* of the thread: wake, thread, process; taken before `lock` */
+    pthread_mutex_t lock; /* of the table, `attended` and `worlds` */
+    struct watched *table;
+    size_t count, room;
+    coh_world *attended;     /* by the thread at the moment, outside the lock */
+    pthread_cond_t released; /* it is attended no longer */
+    size_t worlds;           /* watched; the thread ends with the last */
+    int wake;                /* makes the thread read the table again; -1: none */
+    pthread_t thread;
+    pid_t process; /* a forked child inherits the table but not the thread */
+} watcher = {.life = PTHREAD_MUTEX_INITIALIZER,
+             .lock = PTHREAD_MUTEX_INITIALIZER,
+             .released = PTHREAD_COND_INITIALIZER,
+             .wake = -1};
 
 /* How long to wait for the supervisor, which reaps the process, to say how it ended. It has to be
  * scheduled first, which takes its time on a busy host; and pending calls are to fail within a
@@ -96,37 +100,37 @@ static bool has_ended(const struct watched *entry)
 static bool take_ended(struct watched *ended)
 {
     bool found = false;
-    pthread_mutex_lock(&watch_lock);
-    for (size_t i = 0; i < table_count && !found; i++) {
-        found = has_ended(&table[i]);
+    pthread_mutex_lock(&watcher.lock);
+    for (size_t i = 0; i < watcher.count && !found; i++) {
+        found = has_ended(&watcher.table[i]);
         if (found) {
-            *ended = table[i];
-            table[i] = table[--table_count];
-            attended = ended->world;
+            *ended = watcher.table[i];
+            watcher.table[i] = watcher.table[--watcher.count];
+            watcher.attended = ended->world;
         }
     }
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_unlock(&watcher.lock);
     return found;
 }
 
 static void let_go(void)
 {
-    pthread_mutex_lock(&watch_lock);
-    attended = NULL;
-    pthread_cond_broadcast(&let_go_of);
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_lock(&watcher.lock);
+    watcher.attended = NULL;
+    pthread_cond_broadcast(&watcher.released);
+    pthread_mutex_unlock(&watcher.lock);
 }
 
 /* What else there is to do for each world now and then. The end of the last thread of the program
  * would be the end of the process if it were not for this one. */
 static void check_worlds(void)
 {
-    pthread_mutex_lock(&watch_lock);
-    for (size_t i = 0; i < table_count; i++) {
-        cohi_exit_if_asked(table[i].world);
-        cohi_image_hold(table[i].world);
+    pthread_mutex_lock(&watcher.lock);
+    for (size_t i = 0; i < watcher.count; i++) {
+        cohi_exit_if_asked(watcher.table[i].world);
+        cohi_image_hold(watcher.table[i].world);
     }
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_unlock(&watcher.lock);
     if (cohi_os_program_ended())
         exit(0);
 }
@@ -151,19 +155,19 @@ static uint64_t verdict_on_going(struct watched *entry)
 static bool take_gone(size_t *from, struct watched *gone, uint64_t *verdict)
 {
     bool found = false;
-    pthread_mutex_lock(&watch_lock);
-    for (; *from < table_count && !found; ++*from) {
-        struct watched *entry = &table[*from];
+    pthread_mutex_lock(&watcher.lock);
+    for (; *from < watcher.count && !found; ++*from) {
+        struct watched *entry = &watcher.table[*from];
         *verdict = verdict_on_going(entry);
         found = *verdict != COHI_VERDICT_NONE;
         if (found) {
             *gone = *entry;
-            *entry = table[--table_count];
-            attended = gone->world;
+            *entry = watcher.table[--watcher.count];
+            watcher.attended = gone->world;
             --*from;
         }
     }
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_unlock(&watcher.lock);
     return found;
 }
 
@@ -180,15 +184,15 @@ static void check_going(void)
 /* What to poll: the wake descriptor, then one for each entry. */
 static struct pollfd *copy_table(size_t *count)
 {
-    pthread_mutex_lock(&watch_lock);
-    struct pollfd *set = calloc(table_count + 1, sizeof *set);
+    pthread_mutex_lock(&watcher.lock);
+    struct pollfd *set = calloc(watcher.count + 1, sizeof *set);
     if (set) {
-        set[0] = (struct pollfd){.fd = wake, .events = POLLIN};
-        for (size_t i = 0; i < table_count; i++)
-            set[i + 1] = (struct pollfd){.fd = table[i].pidfd, .events = POLLIN};
-        *count = table_count + 1;
+        set[0] = (struct pollfd){.fd = watcher.wake, .events = POLLIN};
+        for (size_t i = 0; i < watcher.count; i++)
+            set[i + 1] = (struct pollfd){.fd = watcher.table[i].pidfd, .events = POLLIN};
+        *count = watcher.count + 1;
     }
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_unlock(&watcher.lock);
     return set;
 }
 
@@ -214,7 +218,7 @@ static bool sleep_on_table(void)
     if (!set || (cohi_os_poll(set, count, EXIT_LOOK_MS) < 0 && errno != EINTR)) {
         nanosleep(&(struct timespec){.tv_nsec = EXIT_LOOK_MS * 1000000L}, NULL);
     } else {
-        if (set[0].revents && read(wake, &ignored, sizeof ignored) < 0)
+        if (set[0].revents && read(watcher.wake, &ignored, sizeof ignored) < 0)
             errno = 0; /* somebody else's wake came first */
         look = shows_end(set, count);
     }
@@ -224,9 +228,9 @@ static bool sleep_on_table(void)
 
 static bool goes_on(void)
 {
-    pthread_mutex_lock(&watch_lock);
-    bool on = worlds > 0;
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_lock(&watcher.lock);
+    bool on = watcher.worlds > 0;
+    pthread_mutex_unlock(&watcher.lock);
     return on;
 }
 
@@ -254,21 +258,21 @@ static void *watch(void *arg)
 
 static coh_status make_room(size_t more)
 {
-    if (table_count + more <= table_room)
+    if (watcher.count + more <= watcher.room)
         return COH_OK;
-    size_t room = 2 * (table_count + more);
-    struct watched *bigger = realloc(table, room * sizeof *bigger);
+    size_t room = 2 * (watcher.count + more);
+    struct watched *bigger = realloc(watcher.table, room * sizeof *bigger);
     if (!bigger)
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the watcher");
-    table = bigger;
-    table_room = room;
+    watcher.table = bigger;
+    watcher.room = room;
     return COH_OK;
 }
 
 static void notify(void)
 {
     uint64_t one = 1;
-    if (write(wake, &one, sizeof one) < 0)
+    if (write(watcher.wake, &one, sizeof one) < 0)
         return; /* the counter is full: the watcher is awake as it is */
 }
 
@@ -294,35 +298,35 @@ static void tell_unwatched(const coh_world *world)
 
 static coh_status add_peers(coh_world *world)
 {
-    pthread_mutex_lock(&watch_lock);
+    pthread_mutex_lock(&watcher.lock);
     coh_status status = make_room((size_t)world->size);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
         if (can_watch(world, rank))
-            table[table_count++] = (struct watched){.world = world,
-                                                    .rank = rank,
-                                                    .pidfd = world->peers[rank].pidfd,
-                                                    .pid = (pid_t)world->peers[rank].pid};
+            watcher.table[watcher.count++] = (struct watched){.world = world,
+                                                              .rank = rank,
+                                                              .pidfd = world->peers[rank].pidfd,
+                                                              .pid = (pid_t)world->peers[rank].pid};
     if (status == COH_OK) {
-        worlds++;
+        watcher.worlds++;
         world->watched = true;
         notify();
     }
-    pthread_mutex_unlock(&watch_lock);
+    pthread_mutex_unlock(&watcher.lock);
     return status;
 }
 
 static void remove_peers(coh_world *world)
 {
-    pthread_mutex_lock(&watch_lock);
-    for (size_t i = table_count; i > 0; i--)
-        if (table[i - 1].world == world)
-            table[i - 1] = table[--table_count];
-    worlds--;
+    pthread_mutex_lock(&watcher.lock);
+    for (size_t i = watcher.count; i > 0; i--)
+        if (watcher.table[i - 1].world == world)
+            watcher.table[i - 1] = watcher.table[--watcher.count];
+    watcher.worlds--;
     cohi_image_release(world);
     notify();
-    while (attended == world)
-        pthread_cond_wait(&let_go_of, &watch_lock);
-    pthread_mutex_unlock(&watch_lock);
+    while (watcher.attended == world)
+        pthread_cond_wait(&watcher.released, &watcher.lock);
+    pthread_mutex_unlock(&watcher.lock);
 }
 
 /* ---- the thread ---- */
@@ -330,33 +334,33 @@ static void remove_peers(coh_world *world)
 static coh_status start_watcher(void)
 {
     int error = 0;
-    wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake < 0)
+    watcher.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watcher.wake < 0)
         error = errno;
     if (!error)
-        error = cohi_os_fd_above_stdio(&wake);
+        error = cohi_os_fd_above_stdio(&watcher.wake);
     if (error)
         return cohi_fail_os(error, "coh_init: the watcher cannot be woken");
-    watcher_process = getpid();
+    watcher.process = getpid();
     return COH_OK;
 }
 
 static void clear_table(void)
 {
-    cohi_os_close(wake);
-    wake = -1;
-    free(table);
-    table = NULL;
-    table_count = table_room = 0;
+    cohi_os_close(watcher.wake);
+    watcher.wake = -1;
+    free(watcher.table);
+    watcher.table = NULL;
+    watcher.count = watcher.room = 0;
 }
 
 /* A forked child starts from nothing: the thread, and what it watched, are the parent's. */
 static void forget_parent(void)
 {
-    if (wake < 0 || watcher_process == getpid())
+    if (watcher.wake < 0 || watcher.process == getpid())
         return;
     clear_table();
-    worlds = 0;
+    watcher.worlds = 0;
 }
 
 coh_status cohi_watch_add(coh_world *world)
@@ -364,14 +368,14 @@ coh_status cohi_watch_add(coh_world *world)
     if (world->size == 1)
         return COH_OK;
     tell_unwatched(world);
-    pthread_mutex_lock(&life_lock);
+    pthread_mutex_lock(&watcher.life);
     forget_parent();
-    bool first = worlds == 0;
+    bool first = watcher.worlds == 0;
     coh_status status = first ? start_watcher() : COH_OK;
     if (status == COH_OK)
         status = add_peers(world);
     if (status == COH_OK && first) {
-        int error = cohi_os_thread_start("cohort-watch", watch, NULL, &watcher);
+        int error = cohi_os_thread_start("cohort-watch", watch, NULL, &watcher.thread);
         if (error) {
             remove_peers(world);
             world->watched = false;
@@ -380,7 +384,7 @@ coh_status cohi_watch_add(coh_world *world)
     }
     if (status != COH_OK && first)
         clear_table();
-    pthread_mutex_unlock(&life_lock);
+    pthread_mutex_unlock(&watcher.life);
     return status;
 }
 
@@ -388,24 +392,24 @@ void cohi_watch_remove(coh_world *world)
 {
     if (!world->watched)
         return;
-    pthread_mutex_lock(&life_lock);
+    pthread_mutex_lock(&watcher.life);
     remove_peers(world);
     world->watched = false;
-    if (worlds == 0) {
-        pthread_join(watcher, NULL);
+    if (watcher.worlds == 0) {
+        pthread_join(watcher.thread, NULL);
         clear_table();
     }
-    pthread_mutex_unlock(&life_lock);
+    pthread_mutex_unlock(&watcher.life);
 }
 
 void cohi_watch_hold(void)
 {
-    pthread_mutex_lock(&life_lock);
-    pthread_mutex_lock(&watch_lock);
+    pthread_mutex_lock(&watcher.life);
+    pthread_mutex_lock(&watcher.lock);
 }
 
 void cohi_watch_release(void)
 {
-    pthread_mutex_unlock(&watch_lock);
-    pthread_mutex_unlock(&life_lock);
+    pthread_mutex_unlock(&watcher.lock);
+    pthread_mutex_unlock(&watcher.life);
 }

@@ -1,4 +1,12 @@
 /*
+ * Room: core/heap.
+ *
+ * The symmetric heap: allocation in agreement, the record of blocks, registered memory, and the
+ * way from a pointer to an offset.
+ * Uses base, memory, core/world, core/health and core/team. Moves no user data.
+ * Hides where a peer's heap is mapped and how allocations are kept equal.
+ */
+/*
  * heap.h - the symmetric heap: one range of offsets, allocated alike on every rank.
  *
  * Each rank keeps its own map of blocks outside the heap. The maps cannot drift: every call

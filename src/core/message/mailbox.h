@@ -1,4 +1,11 @@
 /*
+ * Room: core/message.
+ *
+ * Tagged messages: the lanes and frames that carry them, matching, requests.
+ * Uses base, memory, bootstrap and the other core rooms.
+ * Hides the carriers: matching and requests are the same for both.
+ */
+/*
  * mailbox.h - what a rank knows of its messages: receives that wait, messages that came before
  * they were asked for, sends that could not go yet, and large messages on their way.
  *

@@ -17,7 +17,7 @@ coh_status cohi_message_standing(const coh_request *request, const char *call);
 /* Whether a message that the receive would take is here; then request->got is that message. */
 bool cohi_message_find(coh_request *request);
 
-/* Adds to the sentence of a failed call which message it was for. */
+/* Adds to the error message of a failed call which message it was for. */
 coh_status cohi_message_tell(const coh_request *request, coh_status status);
 
 /* What came, with the source as an index in the team. */

@@ -130,7 +130,7 @@ static coh_status fail_length(const coh_request *request, const char *call)
     return cohi_fail_peer(COH_LENGTH_MISMATCH, got->source);
 }
 
-/* The sentence for how it ended. */
+/* The error message for how it ended. */
 static coh_status outcome(const coh_request *request, const char *call)
 {
     coh_world *world = request->world;

@@ -139,55 +139,53 @@ static coh_status apply_checked(coh_world *world, cohi_amo *amo, const void *tar
  * The fast path: a mapped word, all arguments in order. Any of them out of order is for the slow
  * path to say; so is a NULL pointer among those the kernel would read.
  */
-static inline bool apply_fast(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
-                              const void *operand, const void *compare, void *result, int rank)
+static inline __attribute__((always_inline)) bool apply_fast(coh_world *world, void *target,
+                                                             const cohi_amo *amo, void *result)
 {
-    cohi_host_atomic *kernel = cohi_host_atomic_find(op, dtype);
-    size_t bytes = dtype == COH_I32 || dtype == COH_U32 || dtype == COH_F32 ? 4 : 8;
-    char *there = cohi_rma_direct(world, target, bytes, rank);
+    cohi_host_atomic *kernel = cohi_host_atomic_find(amo->op, amo->dtype);
+    size_t bytes = amo->dtype == COH_I32 || amo->dtype == COH_U32 || amo->dtype == COH_F32 ? 4 : 8;
+    char *there = cohi_rma_direct(world, target, bytes, amo->rank);
     if (!there || !kernel || ((uintptr_t)there & (bytes - 1)) != 0
-        || cohi_world_atomics_by_engine(world) || (!operand && op != COH_ATOMIC_FETCH)
-        || (!compare && op == COH_ATOMIC_COMPARE_SWAP))
+        || cohi_world_atomics_by_engine(world) || (!amo->operand && amo->op != COH_ATOMIC_FETCH)
+        || (!amo->compare && amo->op == COH_ATOMIC_COMPARE_SWAP))
         return false;
-    kernel(there, operand, compare, result);
-    cohi_control_wake_watcher(world->peers[rank].slot);
+    kernel(there, amo->operand, amo->compare, result);
+    cohi_control_wake_watcher(world->peers[amo->rank].slot);
     return true;
 }
 
-static inline coh_status atomic(coh_world *world, unsigned context, const char *call,
-                                coh_atomic_op op, coh_dtype dtype, void *target,
-                                const void *operand, int rank)
+/* For the slow path; see cohi_transfer_fields. */
+static inline __attribute__((always_inline)) cohi_amo fields_of(const cohi_amo *amo)
 {
-    uint64_t unwanted;
-    if (apply_fast(world, op, dtype, target, operand, NULL, &unwanted, rank))
-        return COH_OK;
-    cohi_amo amo = {.call = call,
-                    .doing = COHI_OP_ATOMIC,
-                    .context = context,
-                    .op = op,
-                    .dtype = dtype,
-                    .rank = rank,
-                    .operand = operand};
-    return apply_checked(world, &amo, target, false);
+    return (cohi_amo){.call = amo->call,
+                      .doing = COHI_OP_ATOMIC,
+                      .context = amo->context,
+                      .op = amo->op,
+                      .dtype = amo->dtype,
+                      .rank = amo->rank,
+                      .operand = amo->operand,
+                      .compare = amo->compare,
+                      .result = amo->result,
+                      .blocking = amo->blocking};
 }
 
-static inline coh_status fetch(coh_world *world, unsigned context, const char *call,
-                               coh_atomic_op op, coh_dtype dtype, void *target, const void *operand,
-                               const void *compare, void *result, int rank, bool blocking)
+/* Without a result. */
+static inline coh_status atomic(coh_world *world, void *target, cohi_amo amo)
 {
-    if (result && apply_fast(world, op, dtype, target, operand, compare, result, rank))
+    uint64_t unwanted;
+    if (apply_fast(world, target, &amo, &unwanted))
         return COH_OK;
-    cohi_amo amo = {.call = call,
-                    .doing = COHI_OP_ATOMIC,
-                    .context = context,
-                    .op = op,
-                    .dtype = dtype,
-                    .rank = rank,
-                    .operand = operand,
-                    .compare = compare,
-                    .result = result,
-                    .blocking = blocking};
-    return apply_checked(world, &amo, target, true);
+    cohi_amo checked = fields_of(&amo);
+    return apply_checked(world, &checked, target, false);
+}
+
+/* With a result, which must not be NULL. */
+static inline coh_status fetch(coh_world *world, void *target, cohi_amo amo)
+{
+    if (amo.result && apply_fast(world, target, &amo, amo.result))
+        return COH_OK;
+    cohi_amo checked = fields_of(&amo);
+    return apply_checked(world, &checked, target, true);
 }
 
 /* ---- 64-bit integers of mapped peers ---- */
@@ -251,15 +249,24 @@ swap_word64(struct word64 word, const void *expected, const void *desired, void 
 coh_status coh_atomic(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
                       const void *operand, int rank)
 {
-    return atomic(world, COHI_CONTEXT_DEFAULT, "coh_atomic", op, dtype, target, operand, rank);
+    return atomic(
+        world, target,
+        (cohi_amo){
+            .call = "coh_atomic", .op = op, .dtype = dtype, .rank = rank, .operand = operand});
 }
 
 static __attribute__((noinline)) coh_status fetch_any(coh_world *world, coh_atomic_op op,
                                                       coh_dtype dtype, void *target,
                                                       const void *operand, void *result, int rank)
 {
-    return fetch(world, COHI_CONTEXT_DEFAULT, "coh_atomic_fetch", op, dtype, target, operand, NULL,
-                 result, rank, true);
+    return fetch(world, target,
+                 (cohi_amo){.call = "coh_atomic_fetch",
+                            .op = op,
+                            .dtype = dtype,
+                            .rank = rank,
+                            .operand = operand,
+                            .result = result,
+                            .blocking = true});
 }
 
 coh_status coh_atomic_fetch(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
@@ -276,8 +283,15 @@ static __attribute__((noinline)) coh_status swap_any(coh_world *world, coh_dtype
                                                      void *target, const void *expected,
                                                      const void *desired, void *result, int rank)
 {
-    return fetch(world, COHI_CONTEXT_DEFAULT, "coh_atomic_compare_swap", COH_ATOMIC_COMPARE_SWAP,
-                 dtype, target, desired, expected, result, rank, true);
+    return fetch(world, target,
+                 (cohi_amo){.call = "coh_atomic_compare_swap",
+                            .op = COH_ATOMIC_COMPARE_SWAP,
+                            .dtype = dtype,
+                            .rank = rank,
+                            .operand = desired,
+                            .compare = expected,
+                            .result = result,
+                            .blocking = true});
 }
 
 coh_status coh_atomic_compare_swap(coh_world *world, coh_dtype dtype, void *target,
@@ -294,16 +308,27 @@ coh_status coh_atomic_compare_swap(coh_world *world, coh_dtype dtype, void *targ
 coh_status coh_atomic_fetch_nbi(coh_world *world, coh_atomic_op op, coh_dtype dtype, void *target,
                                 const void *operand, void *result, int rank)
 {
-    return fetch(world, COHI_CONTEXT_DEFAULT, "coh_atomic_fetch_nbi", op, dtype, target, operand,
-                 NULL, result, rank, false);
+    return fetch(world, target,
+                 (cohi_amo){.call = "coh_atomic_fetch_nbi",
+                            .op = op,
+                            .dtype = dtype,
+                            .rank = rank,
+                            .operand = operand,
+                            .result = result});
 }
 
 coh_status coh_atomic_compare_swap_nbi(coh_world *world, coh_dtype dtype, void *target,
                                        const void *expected, const void *desired, void *result,
                                        int rank)
 {
-    return fetch(world, COHI_CONTEXT_DEFAULT, "coh_atomic_compare_swap_nbi",
-                 COH_ATOMIC_COMPARE_SWAP, dtype, target, desired, expected, result, rank, false);
+    return fetch(world, target,
+                 (cohi_amo){.call = "coh_atomic_compare_swap_nbi",
+                            .op = COH_ATOMIC_COMPARE_SWAP,
+                            .dtype = dtype,
+                            .rank = rank,
+                            .operand = desired,
+                            .compare = expected,
+                            .result = result});
 }
 
 coh_status coh_context_atomic(coh_context *context, coh_atomic_op op, coh_dtype dtype, void *target,
@@ -311,9 +336,14 @@ coh_status coh_context_atomic(coh_context *context, coh_atomic_op op, coh_dtype 
 {
     static const char call[] = "coh_context_atomic";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK
-               ? atomic(context->world, context->number, call, op, dtype, target, operand, rank)
-               : status;
+    return status == COH_OK ? atomic(context->world, target,
+                                     (cohi_amo){.call = call,
+                                                .context = context->number,
+                                                .op = op,
+                                                .dtype = dtype,
+                                                .rank = rank,
+                                                .operand = operand})
+                            : status;
 }
 
 static __attribute__((noinline)) coh_status context_fetch_any(const coh_context *context,
@@ -323,8 +353,15 @@ static __attribute__((noinline)) coh_status context_fetch_any(const coh_context 
 {
     static const char call[] = "coh_context_atomic_fetch";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK ? fetch(context->world, context->number, call, op, dtype, target,
-                                    operand, NULL, result, rank, true)
+    return status == COH_OK ? fetch(context->world, target,
+                                    (cohi_amo){.call = call,
+                                               .context = context->number,
+                                               .op = op,
+                                               .dtype = dtype,
+                                               .rank = rank,
+                                               .operand = operand,
+                                               .result = result,
+                                               .blocking = true})
                             : status;
 }
 
@@ -344,8 +381,16 @@ context_swap_any(const coh_context *context, coh_dtype dtype, void *target, cons
 {
     static const char call[] = "coh_context_atomic_compare_swap";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK ? fetch(context->world, context->number, call, COH_ATOMIC_COMPARE_SWAP,
-                                    dtype, target, desired, expected, result, rank, true)
+    return status == COH_OK ? fetch(context->world, target,
+                                    (cohi_amo){.call = call,
+                                               .context = context->number,
+                                               .op = COH_ATOMIC_COMPARE_SWAP,
+                                               .dtype = dtype,
+                                               .rank = rank,
+                                               .operand = desired,
+                                               .compare = expected,
+                                               .result = result,
+                                               .blocking = true})
                             : status;
 }
 

@@ -23,8 +23,8 @@
 /* A non-blocking put whose source must not change, or a get that is still to be done. */
 struct started {
     cohi_transfer transfer;
-    uint64_t print;  /* of a put's source */
-    uint64_t number; /* of its entry */
+    uint64_t fingerprint; /* of a put's source */
+    uint64_t number;      /* of its entry */
 };
 
 enum { STARTED_MOST = 1 << 16 };
@@ -205,7 +205,7 @@ static coh_status keep(coh_world *world, coh_status status)
     return status;
 }
 
-/* One access of this rank, for the sentence. */
+/* One access of this rank, for the message. */
 struct access {
     const char *call;
     const char *verb;
@@ -305,18 +305,18 @@ coh_status cohi_race_verdict(coh_world *world, const char *call)
 
 /* ---- non-blocking transfers ---- */
 
-static uint64_t print_of(const void *source, size_t bytes)
+static uint64_t fingerprint_of(const void *source, size_t bytes)
 {
-    uint64_t print = bytes, word = 0;
+    uint64_t fingerprint = bytes, word = 0;
     const unsigned char *at = source;
     for (; bytes > 0; at += sizeof word) {
         size_t part = bytes < sizeof word ? bytes : sizeof word;
         memcpy(&word, at, part);
-        print = (print ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        print ^= print >> 29;
+        fingerprint = (fingerprint ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        fingerprint ^= fingerprint >> 29;
         bytes -= part;
     }
-    return print;
+    return fingerprint;
 }
 
 /* False: there is no memory for it. */
@@ -365,7 +365,8 @@ static bool is_under_way(coh_world *world, const struct started *started)
 static coh_status check_source(coh_world *world, const char *call, const struct started *started)
 {
     const cohi_transfer *put = &started->transfer;
-    if (!is_under_way(world, started) || print_of(put->source, put->bytes) == started->print)
+    if (!is_under_way(world, started)
+        || fingerprint_of(put->source, put->bytes) == started->fingerprint)
         return COH_OK;
     return keep(world, cohi_world_fail(world, call, COH_RACE,
                                        "the source of %s (%zu bytes at %p, to offset %llu of rank "
@@ -438,9 +439,10 @@ static void wake(coh_world *world, int rank)
 static void note_source(coh_world *world, const cohi_transfer *put, uint64_t number)
 {
     if (!put->blocking)
-        (void)remember(world, &(struct started){.transfer = *put,
-                                                .print = print_of(put->source, put->bytes),
-                                                .number = number});
+        (void)remember(world,
+                       &(struct started){.transfer = *put,
+                                         .fingerprint = fingerprint_of(put->source, put->bytes),
+                                         .number = number});
 }
 
 static coh_status race_put(coh_world *world, const cohi_transfer *put)

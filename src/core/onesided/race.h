@@ -22,7 +22,7 @@
  * fetching atomics. Puts, signals, fence and quiet are not: they bring nothing to their caller.
  *
  * A get, put, atomic or collective that touches the range of a put that nothing has ordered is
- * refused with COH_RACE, with both accesses in the sentence; so is a quiet behind which the source
+ * refused with COH_RACE, with both accesses in the message; so is a quiet behind which the source
  * of a non-blocking put has changed. Words of up to 8 bytes may be polled and set by several ranks,
  * and signals are atomic, so these are named only where they cannot be meant so.
  */

@@ -156,57 +156,51 @@ transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer
     return status == COH_OK ? cohi_rma_transfer(world, &transfer) : status;
 }
 
-/* Into each of its callers: beside one store, a call and its arguments would be most of the
- * time. */
-static inline __attribute__((always_inline)) coh_status put(coh_world *world, unsigned context,
-                                                            const char *call, void *target,
-                                                            const void *source, size_t bytes,
-                                                            int rank, bool blocking)
+/* Inlined into each caller: next to one store, a call and its arguments would take most of the
+ * time. Only the slow path has the transfer in memory. */
+static inline __attribute__((always_inline)) coh_status put(coh_world *world, void *target,
+                                                            cohi_transfer transfer)
 {
-    char *there = cohi_rma_direct(world, target, bytes, rank);
-    if (COHI_UNLIKELY(!there || !source))
-        return transfer_pointer(world, target,
-                                (cohi_transfer){.call = call,
-                                                .op = COHI_OP_PUT,
-                                                .context = context,
-                                                .rank = rank,
-                                                .source = source,
-                                                .bytes = bytes,
-                                                .blocking = blocking});
-    cohi_host_copy(there, source, bytes);
-    wake_for_word(world, bytes, rank);
+    char *there = cohi_rma_direct(world, target, transfer.bytes, transfer.rank);
+    if (COHI_UNLIKELY(!there || !transfer.source))
+        return transfer_pointer(world, target, cohi_transfer_fields(&transfer));
+    cohi_host_copy(there, transfer.source, transfer.bytes);
+    wake_for_word(world, transfer.bytes, transfer.rank);
     return COH_OK;
 }
 
-static inline __attribute__((always_inline)) coh_status get(coh_world *world, unsigned context,
-                                                            const char *call, void *target,
-                                                            const void *source, size_t bytes,
-                                                            int rank, bool blocking)
+static inline __attribute__((always_inline)) coh_status get(coh_world *world, const void *source,
+                                                            cohi_transfer transfer)
 {
-    char *there = cohi_rma_direct(world, source, bytes, rank);
-    if (COHI_UNLIKELY(!there || !target))
-        return transfer_pointer(world, source,
-                                (cohi_transfer){.call = call,
-                                                .op = COHI_OP_GET,
-                                                .context = context,
-                                                .rank = rank,
-                                                .target = target,
-                                                .bytes = bytes,
-                                                .blocking = blocking});
-    cohi_host_copy(target, there, bytes);
+    char *there = cohi_rma_direct(world, source, transfer.bytes, transfer.rank);
+    if (COHI_UNLIKELY(!there || !transfer.target))
+        return transfer_pointer(world, source, cohi_transfer_fields(&transfer));
+    cohi_host_copy(transfer.target, there, transfer.bytes);
     return COH_OK;
 }
 
 static __attribute__((noinline)) coh_status put_any(coh_world *world, void *target,
                                                     const void *source, size_t bytes, int rank)
 {
-    return put(world, COHI_CONTEXT_DEFAULT, "coh_put", target, source, bytes, rank, true);
+    return put(world, target,
+               (cohi_transfer){.call = "coh_put",
+                               .op = COHI_OP_PUT,
+                               .rank = rank,
+                               .source = source,
+                               .bytes = bytes,
+                               .blocking = true});
 }
 
 static __attribute__((noinline)) coh_status get_any(coh_world *world, void *target,
                                                     const void *source, size_t bytes, int rank)
 {
-    return get(world, COHI_CONTEXT_DEFAULT, "coh_get", target, source, bytes, rank, true);
+    return get(world, source,
+               (cohi_transfer){.call = "coh_get",
+                               .op = COHI_OP_GET,
+                               .rank = rank,
+                               .target = target,
+                               .bytes = bytes,
+                               .blocking = true});
 }
 
 /*
@@ -251,12 +245,22 @@ coh_status coh_get(coh_world *world, void *target, const void *source, size_t by
 
 coh_status coh_put_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    return put(world, COHI_CONTEXT_DEFAULT, "coh_put_nbi", target, source, bytes, rank, false);
+    return put(world, target,
+               (cohi_transfer){.call = "coh_put_nbi",
+                               .op = COHI_OP_PUT,
+                               .rank = rank,
+                               .source = source,
+                               .bytes = bytes});
 }
 
 coh_status coh_get_nbi(coh_world *world, void *target, const void *source, size_t bytes, int rank)
 {
-    return get(world, COHI_CONTEXT_DEFAULT, "coh_get_nbi", target, source, bytes, rank, false);
+    return get(world, source,
+               (cohi_transfer){.call = "coh_get_nbi",
+                               .op = COHI_OP_GET,
+                               .rank = rank,
+                               .target = target,
+                               .bytes = bytes});
 }
 
 /* ---- the same on a context ---- */
@@ -266,9 +270,15 @@ coh_status coh_context_put(coh_context *context, void *target, const void *sourc
 {
     static const char call[] = "coh_context_put";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK
-               ? put(context->world, context->number, call, target, source, bytes, rank, true)
-               : status;
+    return status == COH_OK ? put(context->world, target,
+                                  (cohi_transfer){.call = call,
+                                                  .op = COHI_OP_PUT,
+                                                  .context = context->number,
+                                                  .rank = rank,
+                                                  .source = source,
+                                                  .bytes = bytes,
+                                                  .blocking = true})
+                            : status;
 }
 
 coh_status coh_context_get(coh_context *context, void *target, const void *source, size_t bytes,
@@ -276,9 +286,15 @@ coh_status coh_context_get(coh_context *context, void *target, const void *sourc
 {
     static const char call[] = "coh_context_get";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK
-               ? get(context->world, context->number, call, target, source, bytes, rank, true)
-               : status;
+    return status == COH_OK ? get(context->world, source,
+                                  (cohi_transfer){.call = call,
+                                                  .op = COHI_OP_GET,
+                                                  .context = context->number,
+                                                  .rank = rank,
+                                                  .target = target,
+                                                  .bytes = bytes,
+                                                  .blocking = true})
+                            : status;
 }
 
 coh_status coh_context_put_nbi(coh_context *context, void *target, const void *source, size_t bytes,
@@ -286,9 +302,14 @@ coh_status coh_context_put_nbi(coh_context *context, void *target, const void *s
 {
     static const char call[] = "coh_context_put_nbi";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK
-               ? put(context->world, context->number, call, target, source, bytes, rank, false)
-               : status;
+    return status == COH_OK ? put(context->world, target,
+                                  (cohi_transfer){.call = call,
+                                                  .op = COHI_OP_PUT,
+                                                  .context = context->number,
+                                                  .rank = rank,
+                                                  .source = source,
+                                                  .bytes = bytes})
+                            : status;
 }
 
 coh_status coh_context_get_nbi(coh_context *context, void *target, const void *source, size_t bytes,
@@ -296,9 +317,14 @@ coh_status coh_context_get_nbi(coh_context *context, void *target, const void *s
 {
     static const char call[] = "coh_context_get_nbi";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK
-               ? get(context->world, context->number, call, target, source, bytes, rank, false)
-               : status;
+    return status == COH_OK ? get(context->world, source,
+                                  (cohi_transfer){.call = call,
+                                                  .op = COHI_OP_GET,
+                                                  .context = context->number,
+                                                  .rank = rank,
+                                                  .target = target,
+                                                  .bytes = bytes})
+                            : status;
 }
 
 /* ---- where a peer's memory is ---- */

@@ -1,3 +1,11 @@
+/*
+ * Room: core/onesided.
+ *
+ * One-sided calls: put, get, strided copies, atomics, signals, waits for words, fence, quiet and
+ * barrier, contexts, locks, views, and the race check.
+ * Uses base, memory, bootstrap and the core rooms world, health, team and heap.
+ * Hides whether a peer is mapped or reached by the engine.
+ */
 /* rma.h - put and get by offset, for callers that do not name the target by a pointer. */
 #ifndef COHI_CORE_ONESIDED_RMA_H
 #define COHI_CORE_ONESIDED_RMA_H
@@ -16,6 +24,25 @@ typedef struct cohi_transfer {
     size_t bytes;
     bool blocking;
 } cohi_transfer;
+
+/*
+ * A copy made field by field. An inlined fast path takes its operation as a struct by value and hands
+ * such a copy to the slow path: gcc then keeps the original in registers. A struct that is copied
+ * whole it stores before the first branch, which cost 9 to 25 instructions a call.
+ */
+static inline __attribute__((always_inline)) cohi_transfer
+cohi_transfer_fields(const cohi_transfer *transfer)
+{
+    return (cohi_transfer){.call = transfer->call,
+                           .op = transfer->op,
+                           .context = transfer->context,
+                           .rank = transfer->rank,
+                           .offset = transfer->offset,
+                           .target = transfer->target,
+                           .source = transfer->source,
+                           .bytes = transfer->bytes,
+                           .blocking = transfer->blocking};
+}
 
 /* Checks everything but the gate. `bytes` > 0. */
 coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer);

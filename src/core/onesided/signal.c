@@ -11,11 +11,12 @@
 #include "core/health/wait.h"
 #include "memory/host_copy.h"
 
-/* One put with its signal, as the slow path sees it. */
+/* One put with its signal. */
 struct signalled {
-    cohi_transfer data;
+    cohi_transfer data; /* its op and offset are the slow path's */
+    void *target;       /* of the data, symmetric */
     uint64_t *signal;
-    uint64_t signal_offset;
+    uint64_t signal_offset; /* the slow path's */
     uint64_t value;
     coh_signal_op op;
 };
@@ -126,60 +127,55 @@ static coh_status signal_long(coh_world *world, struct signalled *put)
     return status == COH_OK ? raise_by_atomic(world, put) : status;
 }
 
-static coh_status locate_and_signal(coh_world *world, struct signalled *put, const void *target)
+static coh_status locate_and_signal(coh_world *world, struct signalled *put)
 {
+    put->data.op = COHI_OP_PUT;
     coh_status status = cohi_world_enter(world, put->data.call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, put->data.call, put->data.rank);
     if (status == COH_OK && put->data.bytes > 0)
-        status = cohi_heap_locate(world, put->data.call, target, &put->data.offset);
+        status = cohi_heap_locate(world, put->data.call, put->target, &put->data.offset);
     return status == COH_OK ? signal_long(world, put) : status;
 }
 
-static __attribute__((noinline)) coh_status
-put_signal_any(coh_world *world, unsigned context, const char *call, void *target,
-               const void *source, size_t bytes, uint64_t *signal, uint64_t value, coh_signal_op op,
-               int rank, bool blocking)
+/* By value, as put_signal, so that its caller need not have the struct in memory. */
+static __attribute__((noinline)) coh_status put_signal_any(coh_world *world, struct signalled put)
 {
-    char *word = cohi_rma_direct(world, signal, sizeof *signal, rank);
-    char *there = bytes > 0 ? cohi_rma_direct(world, target, bytes, rank) : word;
-    if (COHI_LIKELY(word && there && (source || bytes == 0) && (uintptr_t)word % 8 == 0
-                    && (unsigned)op <= COH_SIGNAL_ADD && !cohi_world_atomics_by_engine(world))) {
+    int rank = put.data.rank;
+    size_t bytes = put.data.bytes;
+    char *word = cohi_rma_direct(world, put.signal, sizeof *put.signal, rank);
+    char *there = bytes > 0 ? cohi_rma_direct(world, put.target, bytes, rank) : word;
+    if (COHI_LIKELY(word && there && (put.data.source || bytes == 0) && (uintptr_t)word % 8 == 0
+                    && (unsigned)put.op <= COH_SIGNAL_ADD
+                    && !cohi_world_atomics_by_engine(world))) {
         if (bytes > 0)
-            cohi_host_copy(there, source, bytes);
-        raise_here((uint64_t *)(void *)word, value, op);
+            cohi_host_copy(there, put.data.source, bytes);
+        raise_here((uint64_t *)(void *)word, put.value, put.op);
         cohi_control_wake_watcher(world->peers[rank].slot);
         return COH_OK;
     }
-    struct signalled put = {.data = {.call = call,
-                                     .op = COHI_OP_PUT,
-                                     .context = context,
-                                     .rank = rank,
-                                     .source = source,
-                                     .bytes = bytes,
-                                     .blocking = blocking},
-                            .signal = signal,
-                            .value = value,
-                            .op = op};
-    return locate_and_signal(world, &put, target);
+    return locate_and_signal(world, &put);
 }
 
 /* The fast path for a signal in the heap, which is checked first: of the data only the range is
  * left. */
-static inline coh_status put_signal(coh_world *world, unsigned context, const char *call,
-                                    void *target, const void *source, size_t bytes,
-                                    uint64_t *signal, uint64_t value, coh_signal_op op, int rank,
-                                    bool blocking)
+static inline __attribute__((always_inline)) coh_status put_signal(coh_world *world,
+                                                                   struct signalled put)
 {
-    char *word = cohi_rma_word(world, signal, sizeof *signal, rank, 0);
-    uint64_t offset = word && bytes > 0 ? cohi_heap_offset_of(world, target, bytes) : 0;
-    if (COHI_UNLIKELY(!word || offset == COHI_NO_WINDOW || (!source && bytes > 0)
-                      || (unsigned)op > COH_SIGNAL_ADD))
-        return put_signal_any(world, context, call, target, source, bytes, signal, value, op, rank,
-                              blocking);
+    int rank = put.data.rank;
+    size_t bytes = put.data.bytes;
+    char *word = cohi_rma_word(world, put.signal, sizeof *put.signal, rank, 0);
+    uint64_t offset = word && bytes > 0 ? cohi_heap_offset_of(world, put.target, bytes) : 0;
+    if (COHI_UNLIKELY(!word || offset == COHI_NO_WINDOW || (!put.data.source && bytes > 0)
+                      || (unsigned)put.op > COH_SIGNAL_ADD))
+        return put_signal_any(world, (struct signalled){.data = cohi_transfer_fields(&put.data),
+                                                        .target = put.target,
+                                                        .signal = put.signal,
+                                                        .value = put.value,
+                                                        .op = put.op});
     if (bytes > 0)
-        cohi_host_copy(world->peers[rank].heap + offset, source, bytes);
-    raise_here((uint64_t *)(void *)word, value, op);
+        cohi_host_copy(world->peers[rank].heap + offset, put.data.source, bytes);
+    raise_here((uint64_t *)(void *)word, put.value, put.op);
     return cohi_control_end(world->peers[rank].slot);
 }
 
@@ -188,15 +184,28 @@ static inline coh_status put_signal(coh_world *world, unsigned context, const ch
 coh_status coh_put_signal(coh_world *world, void *target, const void *source, size_t bytes,
                           uint64_t *signal, uint64_t value, coh_signal_op op, int rank)
 {
-    return put_signal(world, COHI_CONTEXT_DEFAULT, "coh_put_signal", target, source, bytes, signal,
-                      value, op, rank, true);
+    return put_signal(world, (struct signalled){.data = {.call = "coh_put_signal",
+                                                         .rank = rank,
+                                                         .source = source,
+                                                         .bytes = bytes,
+                                                         .blocking = true},
+                                                .target = target,
+                                                .signal = signal,
+                                                .value = value,
+                                                .op = op});
 }
 
 coh_status coh_put_signal_nbi(coh_world *world, void *target, const void *source, size_t bytes,
                               uint64_t *signal, uint64_t value, coh_signal_op op, int rank)
 {
-    return put_signal(world, COHI_CONTEXT_DEFAULT, "coh_put_signal_nbi", target, source, bytes,
-                      signal, value, op, rank, false);
+    return put_signal(
+        world,
+        (struct signalled){
+            .data = {.call = "coh_put_signal_nbi", .rank = rank, .source = source, .bytes = bytes},
+            .target = target,
+            .signal = signal,
+            .value = value,
+            .op = op});
 }
 
 coh_status coh_context_put_signal(coh_context *context, void *target, const void *source,
@@ -205,28 +214,29 @@ coh_status coh_context_put_signal(coh_context *context, void *target, const void
 {
     static const char call[] = "coh_context_put_signal";
     coh_status status = cohi_context_gate(context, call);
-    return status == COH_OK ? put_signal(context->world, context->number, call, target, source,
-                                         bytes, signal, value, op, rank, true)
-                            : status;
+    return status == COH_OK
+               ? put_signal(context->world, (struct signalled){.data = {.call = call,
+                                                                        .context = context->number,
+                                                                        .rank = rank,
+                                                                        .source = source,
+                                                                        .bytes = bytes,
+                                                                        .blocking = true},
+                                                               .target = target,
+                                                               .signal = signal,
+                                                               .value = value,
+                                                               .op = op})
+               : status;
 }
 
 /* The blocks go one by one, with the fence behind the last of them. */
 static __attribute__((noinline)) coh_status
-put_strided_signal_long(coh_world *world, const char *call, void *target, size_t target_stride,
-                        const void *source, size_t source_stride, size_t block, size_t count,
-                        uint64_t *signal, uint64_t value, coh_signal_op op, int rank)
+put_strided_signal_checked(coh_world *world, cohi_strided blocks, struct signalled put)
 {
-    struct signalled put = {
-        .data = {.call = call, .op = COHI_OP_PUT, .context = COHI_CONTEXT_DEFAULT, .rank = rank},
-        .signal = signal,
-        .value = value,
-        .op = op};
-    coh_status status = cohi_world_enter(world, call);
+    coh_status status = cohi_world_enter(world, put.data.call);
     if (status == COH_OK)
         status = prepare_signal(world, &put);
     if (status == COH_OK)
-        status = cohi_strided_put(world, call, target, target_stride, source, source_stride, block,
-                                  count, rank);
+        status = cohi_strided_put(world, blocks);
     if (status == COH_OK)
         status = cohi_order_fence_context(world, COHI_CONTEXT_DEFAULT);
     if (status == COH_OK && world->race)
@@ -240,12 +250,25 @@ coh_status coh_put_strided_signal(coh_world *world, void *target, size_t target_
                                   int rank)
 {
     static const char call[] = "coh_put_strided_signal";
+    cohi_strided blocks = {.block = {.call = call,
+                                     .op = COHI_OP_PUT,
+                                     .rank = rank,
+                                     .source = source,
+                                     .bytes = block,
+                                     .blocking = true},
+                           .there = target,
+                           .there_stride = target_stride,
+                           .here_stride = source_stride,
+                           .count = count};
     char *word = cohi_rma_word(world, signal, sizeof *signal, rank, 0);
     if (COHI_UNLIKELY(!word || (unsigned)op > COH_SIGNAL_ADD))
-        return put_strided_signal_long(world, call, target, target_stride, source, source_stride,
-                                       block, count, signal, value, op, rank);
-    coh_status status = cohi_strided_put(world, call, target, target_stride, source, source_stride,
-                                         block, count, rank);
+        return put_strided_signal_checked(
+            world, cohi_strided_fields(&blocks),
+            (struct signalled){.data = {.call = call, .op = COHI_OP_PUT, .rank = rank},
+                               .signal = signal,
+                               .value = value,
+                               .op = op});
+    coh_status status = cohi_strided_put(world, blocks);
     if (status != COH_OK)
         return status;
     raise_here((uint64_t *)(void *)word, value, op);
@@ -255,8 +278,11 @@ coh_status coh_put_strided_signal(coh_world *world, void *target, size_t target_
 coh_status coh_signal(coh_world *world, uint64_t *signal, uint64_t value, coh_signal_op op,
                       int rank)
 {
-    return put_signal(world, COHI_CONTEXT_DEFAULT, "coh_signal", NULL, NULL, 0, signal, value, op,
-                      rank, true);
+    return put_signal(
+        world, (struct signalled){.data = {.call = "coh_signal", .rank = rank, .blocking = true},
+                                  .signal = signal,
+                                  .value = value,
+                                  .op = op});
 }
 
 coh_status coh_signal_fetch(coh_world *world, const uint64_t *signal, uint64_t *value)

@@ -1,30 +1,13 @@
 /* strided.c - blocks at regular distances, there and here. */
 #include "core/onesided/strided.h"
 
-#include "core/onesided/rma.h"
 #include "memory/host_copy.h"
 
-/* One strided transfer. "There" is the symmetric side, whose offset is in `block`. */
-struct strided {
-    cohi_transfer block; /* the first block */
-    size_t there_stride;
-    size_t here_stride;
-    size_t count;
-};
-
-/* Bytes from the start of the first block to the end of the last. False where blocks would overlap,
- * or the sum overflows. */
-static inline bool span_of(size_t count, size_t block, size_t stride, size_t *span)
-{
-    return (count == 1 || stride >= block) && !__builtin_mul_overflow(count - 1, stride, span)
-           && !__builtin_add_overflow(*span, block, span);
-}
-
-static coh_status check_span(const coh_world *world, const struct strided *all, const char *which,
+static coh_status check_span(const coh_world *world, const cohi_strided *all, const char *which,
                              size_t stride, size_t *span)
 {
     const char *call = all->block.call;
-    if (span_of(all->count, all->block.bytes, stride, span))
+    if (cohi_strided_span(all->count, all->block.bytes, stride, span))
         return COH_OK;
     if (stride < all->block.bytes)
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
@@ -35,19 +18,25 @@ static coh_status check_span(const coh_world *world, const struct strided *all, 
                            all->block.bytes, stride, which);
 }
 
-static coh_status check(coh_world *world, struct strided *all, const void *there, const void *here,
-                        const char *there_name, const char *here_name)
+static const void *here_of(const cohi_strided *all)
+{
+    return all->block.op == COHI_OP_PUT ? all->block.source : all->block.target;
+}
+
+static coh_status check(coh_world *world, cohi_strided *all)
 {
     size_t span = 0, here_span = 0;
     cohi_transfer *block = &all->block;
+    const char *there_name = block->op == COHI_OP_PUT ? "target" : "source";
+    const char *here_name = block->op == COHI_OP_PUT ? "source" : "target";
     coh_status status = check_span(world, all, there_name, all->there_stride, &span);
     if (status == COH_OK)
         status = check_span(world, all, here_name, all->here_stride, &here_span);
-    if (status == COH_OK && !here)
+    if (status == COH_OK && !here_of(all))
         status =
             cohi_world_fail(world, block->call, COH_INVALID_ARGUMENT, "the %s is NULL", here_name);
     if (status == COH_OK)
-        status = cohi_heap_locate(world, block->call, there, &block->offset);
+        status = cohi_heap_locate(world, block->call, all->there, &block->offset);
     if (status != COH_OK)
         return status;
     cohi_transfer whole = *block;
@@ -74,8 +63,8 @@ static bool aligned(const void *at, size_t stride, size_t bytes)
     }
 WORDS(DEFINE_COPY)
 
-static inline void copy_blocks(char *to, size_t to_stride, const char *from, size_t from_stride,
-                               size_t bytes, size_t count)
+void cohi_strided_copy(char *to, size_t to_stride, const char *from, size_t from_stride,
+                       size_t bytes, size_t count)
 {
 #define COPY_IF_WORDS(bits)                                                                        \
     if (bytes == bits / 8 && aligned(to, to_stride, bytes) && aligned(from, from_stride, bytes)) { \
@@ -87,7 +76,7 @@ static inline void copy_blocks(char *to, size_t to_stride, const char *from, siz
         cohi_host_copy(to + i * to_stride, from + i * from_stride, bytes);
 }
 
-static coh_status move(coh_world *world, const struct strided *all)
+static coh_status move(coh_world *world, const cohi_strided *all)
 {
     cohi_transfer block = all->block;
     for (size_t i = 0; i < all->count; i++) {
@@ -103,100 +92,48 @@ static coh_status move(coh_world *world, const struct strided *all)
     return COH_OK;
 }
 
-static coh_status transfer_long(coh_world *world, struct strided *all, const void *there,
-                                const void *here, const char *there_name, const char *here_name)
+coh_status cohi_strided_checked(coh_world *world, cohi_strided all)
 {
-    coh_status status = cohi_world_enter(world, all->block.call);
+    coh_status status = cohi_world_enter(world, all.block.call);
     if (status == COH_OK)
-        status = cohi_world_check_rank(world, all->block.call, all->block.rank);
-    if (status != COH_OK || all->count == 0 || all->block.bytes == 0)
+        status = cohi_world_check_rank(world, all.block.call, all.block.rank);
+    if (status != COH_OK || all.count == 0 || all.block.bytes == 0)
         return status;
-    status = check(world, all, there, here, there_name, here_name);
-    return status == COH_OK ? move(world, all) : status;
-}
-
-/* Where the blocks are in this process when nothing about the call is special; else NULL, and the
- * long way finds out what is. */
-static inline __attribute__((always_inline)) char *find_blocks(coh_world *world, const void *there,
-                                                               size_t there_stride,
-                                                               const void *here, size_t here_stride,
-                                                               size_t block, size_t count, int rank)
-{
-    size_t span, here_span;
-    if (!here || block == 0 || count == 0 || !span_of(count, block, there_stride, &span)
-        || !span_of(count, block, here_stride, &here_span))
-        return NULL;
-    return cohi_rma_direct(world, there, span, rank);
-}
-
-static __attribute__((noinline)) coh_status put_long(coh_world *world, const char *call,
-                                                     void *target, size_t target_stride,
-                                                     const void *source, size_t source_stride,
-                                                     size_t block, size_t count, int rank)
-{
-    struct strided all = {.block = {.call = call,
-                                    .op = COHI_OP_PUT,
-                                    .rank = rank,
-                                    .source = source,
-                                    .bytes = block,
-                                    .blocking = true},
-                          .there_stride = target_stride,
-                          .here_stride = source_stride,
-                          .count = count};
-    return transfer_long(world, &all, target, source, "target", "source");
-}
-
-static __attribute__((noinline)) coh_status get_long(coh_world *world, void *target,
-                                                     size_t target_stride, const void *source,
-                                                     size_t source_stride, size_t block,
-                                                     size_t count, int rank)
-{
-    struct strided all = {.block = {.call = "coh_get_strided",
-                                    .op = COHI_OP_GET,
-                                    .rank = rank,
-                                    .target = target,
-                                    .bytes = block,
-                                    .blocking = true},
-                          .there_stride = source_stride,
-                          .here_stride = target_stride,
-                          .count = count};
-    return transfer_long(world, &all, source, target, "source", "target");
-}
-
-static inline __attribute__((always_inline)) coh_status
-put(coh_world *world, const char *call, void *target, size_t target_stride, const void *source,
-    size_t source_stride, size_t block, size_t count, int rank)
-{
-    char *there =
-        find_blocks(world, target, target_stride, source, source_stride, block, count, rank);
-    if (COHI_UNLIKELY(!there))
-        return put_long(world, call, target, target_stride, source, source_stride, block, count,
-                        rank);
-    copy_blocks(there, target_stride, source, source_stride, block, count);
-    return COH_OK;
-}
-
-coh_status cohi_strided_put(coh_world *world, const char *call, void *target, size_t target_stride,
-                            const void *source, size_t source_stride, size_t block, size_t count,
-                            int rank)
-{
-    return put(world, call, target, target_stride, source, source_stride, block, count, rank);
+    status = check(world, &all);
+    return status == COH_OK ? move(world, &all) : status;
 }
 
 coh_status coh_put_strided(coh_world *world, void *target, size_t target_stride, const void *source,
                            size_t source_stride, size_t block, size_t count, int rank)
 {
-    return put(world, "coh_put_strided", target, target_stride, source, source_stride, block, count,
-               rank);
+    return cohi_strided_put(world, (cohi_strided){.block = {.call = "coh_put_strided",
+                                                            .op = COHI_OP_PUT,
+                                                            .rank = rank,
+                                                            .source = source,
+                                                            .bytes = block,
+                                                            .blocking = true},
+                                                  .there = target,
+                                                  .there_stride = target_stride,
+                                                  .here_stride = source_stride,
+                                                  .count = count});
 }
 
 coh_status coh_get_strided(coh_world *world, void *target, size_t target_stride, const void *source,
                            size_t source_stride, size_t block, size_t count, int rank)
 {
-    const char *there =
-        find_blocks(world, source, source_stride, target, target_stride, block, count, rank);
+    cohi_strided all = {.block = {.call = "coh_get_strided",
+                                  .op = COHI_OP_GET,
+                                  .rank = rank,
+                                  .target = target,
+                                  .bytes = block,
+                                  .blocking = true},
+                        .there = source,
+                        .there_stride = source_stride,
+                        .here_stride = target_stride,
+                        .count = count};
+    const char *there = cohi_strided_find(world, target, all);
     if (COHI_UNLIKELY(!there))
-        return get_long(world, target, target_stride, source, source_stride, block, count, rank);
-    copy_blocks(target, target_stride, there, source_stride, block, count);
+        return cohi_strided_checked(world, cohi_strided_fields(&all));
+    cohi_strided_copy(target, target_stride, there, source_stride, block, count);
     return COH_OK;
 }

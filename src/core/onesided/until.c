@@ -239,7 +239,7 @@ static coh_status tell(const struct watching *watching, coh_status status)
     cohi_awaited_word word;
     char text[192];
     find_word(watching, &word);
-    cohi_doing_word_sentence(&word, text, sizeof text);
+    cohi_doing_describe_word(&word, text, sizeof text);
     return cohi_fail_add(status, "it waited for %s", text);
 }
 

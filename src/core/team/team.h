@@ -1,4 +1,11 @@
 /*
+ * Room: core/team.
+ *
+ * Teams: splits, grids, the meeting of members, agreement, the terms that members compare.
+ * Uses base, bootstrap, core/world and core/health. Moves no user data.
+ * Hides the layout of the areas in slots where members meet, and what stands against a team.
+ */
+/*
  * team.h - an ordered set of ranks that meet.
  *
  * The epoch counts the team's collectives. What a member does in one of them is made of the steps

@@ -283,7 +283,7 @@ static struct word_texts word_texts(const cohi_awaited_word *word)
     return texts;
 }
 
-void cohi_doing_word_sentence(const cohi_awaited_word *word, char *text, size_t room)
+void cohi_doing_describe_word(const cohi_awaited_word *word, char *text, size_t room)
 {
     struct word_texts texts = word_texts(word);
     snprintf(text, room, "%s at offset %llu, which is %s%s", texts.condition,

@@ -67,7 +67,7 @@ bool cohi_doing_read(const cohi_doing *doing, cohi_awaited *awaited);
 void cohi_doing_list(const cohi_slot *slot, char *text, size_t room);
 
 /* "u64 >= 3 at offset 128, which is 2" */
-void cohi_doing_word_sentence(const cohi_awaited_word *word, char *text, size_t room);
+void cohi_doing_describe_word(const cohi_awaited_word *word, char *text, size_t room);
 
 /* Looks at the threads of this rank that wait for nothing and shows what they do, unless another
  * thread is at it. */

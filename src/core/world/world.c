@@ -34,7 +34,7 @@ static _Thread_local binding *thread_bindings __attribute__((tls_model("initial-
 coh_status cohi_world_fail(const coh_world *world, const char *call, coh_status status,
                            const char *format, ...)
 {
-    char what[COHI_SENTENCE_BYTES];
+    char what[COHI_ERROR_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);

@@ -1,4 +1,13 @@
 /*
+ * Room: core/world.
+ *
+ * A rank's handle and the gate of every call; what the rank shows of itself; whom it shares its
+ * core with; faults on purpose.
+ * Uses base, bootstrap and engine. What it must ask of rooms above goes through tables that they
+ * fill in.
+ * Hides when a call may take the fast path, behind one word of state.
+ */
+/*
  * world.h - one rank's handle, and the gate that every call passes.
  *
  * The handle outlives coh_finalize as a tombstone, and so do those of its teams, contexts and

@@ -187,10 +187,10 @@ static void execute_done(cohi_fabric *fabric, cohi_event *event)
 static void execute(cohi_fabric *fabric, cohi_event *event)
 {
     static void (*const by_stage[])(cohi_fabric * fabric, cohi_event * event) = {
-        [COHI_STAGE_COPY] = execute_copy,
-        [COHI_STAGE_PIECE] = execute_piece,
-        [COHI_STAGE_SIGNAL] = execute_signal,
-        [COHI_STAGE_DONE] = execute_done,
+        [COHI_FLIGHT_COPY] = execute_copy,
+        [COHI_FLIGHT_PIECE] = execute_piece,
+        [COHI_FLIGHT_SIGNAL] = execute_signal,
+        [COHI_FLIGHT_DONE] = execute_done,
     };
     trace_event(fabric, event);
     by_stage[event->stage](fabric, event);

@@ -53,17 +53,17 @@ typedef struct cohi_word_call {
     uint64_t old;
 } cohi_word_call;
 
-typedef enum cohi_stage {
-    COHI_STAGE_COPY = 1,   /* the source is copied, the op done */
-    COHI_STAGE_PIECE = 2,  /* some bytes arrive */
-    COHI_STAGE_SIGNAL = 3, /* the signal of a put arrives */
-    COHI_STAGE_DONE = 4    /* the issuer learns that it is done */
-} cohi_stage;
+typedef enum cohi_flight_stage {
+    COHI_FLIGHT_COPY = 1,   /* the source is copied, the op done */
+    COHI_FLIGHT_PIECE = 2,  /* some bytes arrive */
+    COHI_FLIGHT_SIGNAL = 3, /* the signal of a put arrives */
+    COHI_FLIGHT_DONE = 4    /* the issuer learns that it is done */
+} cohi_flight_stage;
 
 typedef struct cohi_event {
     struct cohi_event *next; /* by due step, then by issue */
     struct cohi_flight *flight;
-    cohi_stage stage;
+    cohi_flight_stage stage;
     uint64_t due;
     size_t at; /* the piece */
     size_t bytes;
@@ -226,20 +226,21 @@ const void *cohi_thread_token(void);
 
 /* ---- issuing, lock held; on failure nothing was issued ---- */
 
-typedef struct cohi_place {
+typedef struct cohi_flight_place {
     unsigned context;
     int rank;
     int segment;
     uint64_t offset;
-} cohi_place;
+} cohi_flight_place;
 
 /* `signal` may be NULL: the 64-bit word at `signal_offset` changes after the bytes are there. */
-coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_place to, const void *source, size_t bytes,
-                           uint64_t signal_offset, const cohi_word_call *signal, cohi_op *op);
-coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *target, size_t bytes,
+coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const void *source,
+                           size_t bytes, uint64_t signal_offset, const cohi_word_call *signal,
                            cohi_op *op);
+coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
+                           size_t bytes, cohi_op *op);
 /* `result` is NULL for a post. */
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi_word_call *word,
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at, const cohi_word_call *word,
                               void *result, cohi_op *op);
 /* The head is copied at once, the body when the op is done. */
 coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,

@@ -42,7 +42,8 @@ void cohi_flight_free(cohi_flight *flight)
 }
 
 /* Events that are due at the same step are executed in the order in which they were added. */
-static void add_event(cohi_fabric *fabric, cohi_flight *flight, cohi_stage stage, uint64_t due)
+static void add_event(cohi_fabric *fabric, cohi_flight *flight, cohi_flight_stage stage,
+                      uint64_t due)
 {
     cohi_event *event = &flight->events[flight->made++];
     flight->left++;
@@ -62,7 +63,7 @@ static void add_piece(cohi_fabric *fabric, cohi_flight *flight, uint64_t due, si
     cohi_event *event = &flight->events[flight->made];
     event->at = at;
     event->bytes = bytes;
-    add_event(fabric, flight, COHI_STAGE_PIECE, due);
+    add_event(fabric, flight, COHI_FLIGHT_PIECE, due);
 }
 
 /* ---- when things are due ---- */
@@ -119,7 +120,7 @@ static uint64_t arrival_due(cohi_endpoint *endpoint, cohi_stream *stream, int ta
 
 /* ---- issuing ---- */
 
-static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_place place,
+static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_flight_place place,
                               size_t bytes)
 {
     const cohi_sim_segment *segment = &endpoint->segments[place.segment];
@@ -136,7 +137,8 @@ static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_pl
 }
 
 /* Whether the caller's bytes and the place share memory, which is then moved in one piece. */
-static int overlaps(cohi_endpoint *endpoint, cohi_place place, const void *caller, size_t bytes)
+static int overlaps(cohi_endpoint *endpoint, cohi_flight_place place, const void *caller,
+                    size_t bytes)
 {
     if (place.rank != endpoint->rank)
         return 0;
@@ -145,7 +147,7 @@ static int overlaps(cohi_endpoint *endpoint, cohi_place place, const void *calle
     return here < there + bytes && there < here + bytes;
 }
 
-static unsigned draw_pieces(cohi_endpoint *endpoint, cohi_place place, const void *caller,
+static unsigned draw_pieces(cohi_endpoint *endpoint, cohi_flight_place place, const void *caller,
                             size_t bytes)
 {
     if (bytes == 0)
@@ -186,10 +188,10 @@ static void add_done(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight *
 {
     uint64_t due = draw_due(endpoint, last_piece);
     stream->last_due = later(stream->last_due, due);
-    add_event(endpoint->fabric, flight, COHI_STAGE_DONE, due);
+    add_event(endpoint->fabric, flight, COHI_FLIGHT_DONE, due);
 }
 
-static void set_place(cohi_flight *flight, cohi_place place, size_t bytes)
+static void set_place(cohi_flight *flight, cohi_flight_place place, size_t bytes)
 {
     flight->context = place.context;
     flight->segment = place.segment;
@@ -223,14 +225,14 @@ static void issue_put(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight 
     flight->op = op;
     if (copies_late) {
         due = draw_due(endpoint, due);
-        add_event(fabric, flight, COHI_STAGE_COPY, due);
+        add_event(fabric, flight, COHI_FLIGHT_COPY, due);
     }
     due = add_pieces(endpoint, stream, flight, pieces, due);
     if (signals)
-        add_event(fabric, flight, COHI_STAGE_SIGNAL,
+        add_event(fabric, flight, COHI_FLIGHT_SIGNAL,
                   arrival_due(endpoint, stream, flight->target, 1, due));
     if (op && !copies_late && flight->bytes > COHI_INLINE_BYTES) {
-        add_event(fabric, flight, COHI_STAGE_DONE, due);
+        add_event(fabric, flight, COHI_FLIGHT_DONE, due);
     } else if (op && !copies_late) {
         flight->op = NULL;
         cohi_op_complete(endpoint, op, COH_OK, -1);
@@ -239,10 +241,11 @@ static void issue_put(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight 
         cohi_flight_free(flight);
 }
 
-coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_place to, const void *source, size_t bytes,
-                           uint64_t signal_offset, const cohi_word_call *signal, cohi_op *op)
+coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const void *source,
+                           size_t bytes, uint64_t signal_offset, const cohi_word_call *signal,
+                           cohi_op *op)
 {
-    cohi_place word = {to.context, to.rank, to.segment, signal_offset};
+    cohi_flight_place word = {to.context, to.rank, to.segment, signal_offset};
     coh_status status = check_reach(endpoint, "put", to, bytes);
     if (status == COH_OK && signal)
         status = check_reach(endpoint, "signal", word, sizeof(uint64_t));
@@ -269,8 +272,8 @@ coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_place to, const void *s
     return COH_OK;
 }
 
-coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *target, size_t bytes,
-                           cohi_op *op)
+coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
+                           size_t bytes, cohi_op *op)
 {
     coh_status status = check_reach(endpoint, "get", from, bytes);
     if (status != COH_OK)
@@ -293,8 +296,8 @@ coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *targe
     return COH_OK;
 }
 
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi_word_call *word,
-                              void *result, cohi_op *op)
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at,
+                              const cohi_word_call *word, void *result, cohi_op *op)
 {
     coh_status status = cohi_word_check(word->kind, word->dtype);
     size_t bytes = coh_dtype_size(word->dtype);
@@ -349,7 +352,7 @@ coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *head,
         flight->from = body;
         flight->op = op;
         due = draw_due(endpoint, due);
-        add_event(fabric, flight, COHI_STAGE_DONE, due);
+        add_event(fabric, flight, COHI_FLIGHT_DONE, due);
     } else if (op) {
         cohi_op_complete(endpoint, op, COH_OK, -1);
     }
@@ -390,7 +393,7 @@ coh_status cohi_flight_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op 
         return no_memory("quiet", 0);
     flight->context = context;
     flight->op = op;
-    add_event(endpoint->fabric, flight, COHI_STAGE_DONE,
+    add_event(endpoint->fabric, flight, COHI_FLIGHT_DONE,
               draw_due(endpoint, stream ? stream->last_due : 0));
     return COH_OK;
 }
@@ -424,7 +427,7 @@ coh_status cohi_flight_leave(cohi_endpoint *endpoint, cohi_op *op)
         return no_memory("farewell", 0);
     flight->context = COHI_CONTEXT_CONTROL;
     flight->op = op;
-    add_event(fabric, flight, COHI_STAGE_DONE, told);
+    add_event(fabric, flight, COHI_FLIGHT_DONE, told);
     return COH_OK;
 }
 

@@ -205,8 +205,8 @@ static coh_status sim_put(cohi_endpoint *endpoint, unsigned context, int rank, i
     note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_put(endpoint, (cohi_place){context, rank, id, offset}, source, bytes,
-                                 0, NULL, op);
+        status = cohi_flight_put(endpoint, (cohi_flight_place){context, rank, id, offset}, source,
+                                 bytes, 0, NULL, op);
     cohi_turn_end(endpoint);
     return status;
 }
@@ -217,8 +217,8 @@ static coh_status sim_get(cohi_endpoint *endpoint, unsigned context, int rank, i
     note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status =
-            cohi_flight_get(endpoint, (cohi_place){context, rank, id, offset}, target, bytes, op);
+        status = cohi_flight_get(endpoint, (cohi_flight_place){context, rank, id, offset}, target,
+                                 bytes, op);
     cohi_turn_end(endpoint);
     return status;
 }
@@ -232,8 +232,8 @@ static coh_status sim_put_signal(cohi_endpoint *endpoint, unsigned context, int 
     note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_put(endpoint, (cohi_place){context, rank, id, offset}, source, bytes,
-                                 signal_offset, &signal, op);
+        status = cohi_flight_put(endpoint, (cohi_flight_place){context, rank, id, offset}, source,
+                                 bytes, signal_offset, &signal, op);
     cohi_turn_end(endpoint);
     return status;
 }
@@ -281,8 +281,8 @@ static uint64_t read_value(coh_dtype dtype, const void *value)
     return narrow;
 }
 
-static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_place place, cohi_word_call word,
-                               void *result, cohi_op *op)
+static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_flight_place place,
+                               cohi_word_call word, void *result, cohi_op *op)
 {
     note_target(op, place.rank);
     coh_status status = cohi_turn_call(endpoint);
@@ -303,7 +303,7 @@ static coh_status sim_post(cohi_endpoint *endpoint, unsigned context, int rank, 
     if (status != COH_OK)
         return status;
     cohi_word_call word = {.kind = kind, .dtype = dtype, .operand = read_value(dtype, operand)};
-    return issue_atomic(endpoint, (cohi_place){context, rank, id, offset}, word, NULL, NULL);
+    return issue_atomic(endpoint, (cohi_flight_place){context, rank, id, offset}, word, NULL, NULL);
 }
 
 static coh_status sim_fetch(cohi_endpoint *endpoint, unsigned context, int rank, int id,
@@ -317,7 +317,7 @@ static coh_status sim_fetch(cohi_endpoint *endpoint, unsigned context, int rank,
                            .dtype = dtype,
                            .operand = read_value(dtype, operand),
                            .compare = read_value(dtype, compare)};
-    return issue_atomic(endpoint, (cohi_place){context, rank, id, offset}, word, result, op);
+    return issue_atomic(endpoint, (cohi_flight_place){context, rank, id, offset}, word, result, op);
 }
 
 static const cohi_engine_atomic atomic_group = {

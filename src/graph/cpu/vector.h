@@ -1,4 +1,12 @@
 /*
+ * Room: graph/cpu.
+ *
+ * What kernels for the CPU are made of: loops for each instruction set, and OpenBLAS for
+ * products.
+ * Uses libc and libm; knows no graph.
+ * Hides instruction sets, and how the BLAS library is found and set up.
+ */
+/*
  * vector.h - the loops that the cpu's kernels are made of, once for each instruction set.
  *
  * vector_loops.h is compiled several times with other flags; cohi_vector_best() is the best that
@@ -11,12 +19,11 @@
 
 /* Values from this size on are written past the caches: a store that misses reads the line first.
  * Measured: see docs/performance.md. */
-#define COHI_STREAM_BYTES ((size_t)32 << 20)
+#define COHI_STREAMED_VALUE_BYTES ((size_t)32 << 20)
 
 enum { COHI_STREAM_LINE = 64 };
 
 typedef struct cohi_vector {
-    const char *name;
     void (*add)(const float *left, const float *right, float *out, size_t count);
     void (*mul)(const float *left, const float *right, float *out, size_t count);
     void (*scale)(const float *in, float by, float *out, size_t count);

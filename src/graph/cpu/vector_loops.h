@@ -14,9 +14,6 @@
 #include <immintrin.h>
 #endif
 
-#define QUOTE_(text) #text
-#define QUOTE(text)  QUOTE_(text)
-
 #define SIGN UINT32_C(0x80000000)
 
 static inline float float_of(uint32_t bits)
@@ -215,7 +212,6 @@ static void stream_end(void)
 extern const cohi_vector COHI_VECTOR_TABLE;
 
 const cohi_vector COHI_VECTOR_TABLE = {
-    .name = QUOTE(COHI_VECTOR_TABLE),
     .add = add,
     .mul = mul,
     .scale = scale,

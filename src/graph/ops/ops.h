@@ -1,3 +1,11 @@
+/*
+ * Room: graph/ops.
+ *
+ * The operations that are built in, one table a file: their rules, shapes and kernels for the
+ * CPU.
+ * Uses cohort-graph.h, the registry's rows (graph/registry.h) and graph/cpu.
+ * Hides each operation behind its row: nothing else asks which operation it is.
+ */
 /* ops.h - what the shape functions of built-in operations have in common. */
 #ifndef COHI_GRAPH_OPS_OPS_H
 #define COHI_GRAPH_OPS_OPS_H

@@ -15,7 +15,7 @@ static coh_status shape_rows(coh_op_call *call)
         status = cohi_need_vector(call, i, cohi_last(&call->inputs[0].shape));
     uint64_t row = cohi_last(&call->inputs[0].shape) * sizeof(float);
     if (status == COH_OK && row % COHI_STREAM_LINE == 0 && row <= STREAMED_ROW_MOST
-        && coh_shape_bytes(&call->output.shape, COH_F32) >= COHI_STREAM_BYTES)
+        && coh_shape_bytes(&call->output.shape, COH_F32) >= COHI_STREAMED_VALUE_BYTES)
         call->scratch_bytes = row;
     return status;
 }

@@ -89,34 +89,32 @@ LANES_INLINE size_t reduce_pairs(const cohi_kernel_job *job, const struct recipe
 }
 
 /*
- * The same, stored past the caches, while there are bytes to copy beside. Loads that come from far
+ * The same, stored past the caches, while there are bytes to copy in the same pass. Loads that come from far
  * and stores that go far then wait for each other less. (For what this is see staged_reduce.c: 16
  * MiB in turns of a whole part 2.53 ms, of 1 KiB 2.37, of a block 2.32.)
  */
-LANES_INLINE size_t stream_pairs_beside(const cohi_kernel_job *job, const struct recipe *recipe,
-                                        store_form *store, size_t at)
+LANES_INLINE size_t stream_pairs_and_copy(const cohi_kernel_job *job, const struct recipe *recipe,
+                                          store_form *store, size_t at)
 {
     const struct codec *in = recipe->in;
     const size_t step = in->unit * in->element, block = BLOCK_UNITS * in->unit;
-    cohi_kernel_beside *beside = job->beside;
+    cohi_kernel_copy *copy = job->copy;
     const char *first = job->sources[0], *second = job->sources[1];
     char *target = job->targets[0];
     size_t copied = 0;
-    for (; job->count - at >= block && beside->bytes - copied >= BLOCK_UNITS * step; at += block) {
+    for (; job->count - at >= block && copy->bytes - copied >= BLOCK_UNITS * step; at += block) {
         const char *x = first + at * in->element, *y = second + at * in->element;
         lanes a = recipe->combine(in->load(x), in->load(y));
         lanes b = recipe->combine(in->load(x + step), in->load(y + step));
         lanes c = recipe->combine(in->load(x + 2 * step), in->load(y + 2 * step));
         lanes d = recipe->combine(in->load(x + 3 * step), in->load(y + 3 * step));
         for (size_t end = copied + BLOCK_UNITS * step; copied < end; copied += LANES_BYTES)
-            *(v_u8_there *)(beside->target + copied) =
-                *(const v_u8_there *)(beside->source + copied);
+            *(v_u8_there *)(copy->target + copied) = *(const v_u8_there *)(copy->source + copied);
         store(target + at * recipe->out->element, recipe->finish(a, job->ranks),
               recipe->finish(b, job->ranks), recipe->finish(c, job->ranks),
               recipe->finish(d, job->ranks));
     }
-    *beside = (cohi_kernel_beside){beside->target + copied, beside->source + copied,
-                                   beside->bytes - copied};
+    *copy = (cohi_kernel_copy){copy->target + copied, copy->source + copied, copy->bytes - copied};
     return at;
 }
 
@@ -293,12 +291,12 @@ LANES_INLINE size_t stream_blocks(const cohi_kernel_job *job, const struct recip
 
 #endif
 
-/* With the bytes beside, where it is two sources into one target. */
+/* With the copy in the same pass, where it is two sources into one target. */
 LANES_INLINE size_t reduce_streamed(const cohi_kernel_job *job, const struct recipe *recipe,
                                     store_form *store, size_t at)
 {
-    if (job->beside && job->source_count == 2 && job->target_count == 1)
-        at = stream_pairs_beside(job, recipe, store, at);
+    if (job->copy && job->source_count == 2 && job->target_count == 1)
+        at = stream_pairs_and_copy(job, recipe, store, at);
     return reduce_blocks(job, recipe, store, at);
 }
 

@@ -1,4 +1,11 @@
 /*
+ * Room: memory/kernels.
+ *
+ * The loops that reduce and convert, compiled once for each instruction set.
+ * Uses base alone. Allocates nothing and fails at nothing: its callers have checked.
+ * Hides vector types and intrinsics.
+ */
+/*
  * kernels.h - the loops that reduce and convert, once for each instruction set, and which are used.
  *
  * The loops are written once, in kernel_loops.h, over the vectors of a lanes_*.h. Each kernels_*.c
@@ -12,12 +19,13 @@
 #include <cohort.h>
 #include <stdbool.h>
 
-/* Bytes that are copied on the way, from the front on; what has been is taken off. */
-typedef struct cohi_kernel_beside {
+/* A copy that a kernel makes while it reduces, from the front on. The kernel takes off what it has
+ * copied. */
+typedef struct cohi_kernel_copy {
     char *target;
     const char *source;
     size_t bytes;
-} cohi_kernel_beside;
+} cohi_kernel_copy;
 
 /* One run over `count` elements. Conversions have one source and one target, scans as many targets
  * as sources. */
@@ -30,7 +38,7 @@ typedef struct cohi_kernel_job {
     bool stream; /* store past the caches, where the set can and the targets are aligned alike */
     int pages;   /* of a streamed conversion: pages side by side; 4, else straight on */
     size_t count;
-    cohi_kernel_beside *beside; /* or NULL; any or nothing of it is copied */
+    cohi_kernel_copy *copy; /* or NULL; the kernel may leave any of it to the caller */
 } cohi_kernel_job;
 
 typedef void cohi_kernel(const cohi_kernel_job *job);
