@@ -42,7 +42,9 @@
     X(COHI_OP_SCAN, 35, "scan")                     \
     X(COHI_OP_SCAN_EXCLUSIVE, 36, "scan_exclusive") \
     X(COHI_OP_REGISTER, 37, "register")             \
-    X(COHI_OP_UNREGISTER, 38, "unregister")
+    X(COHI_OP_UNREGISTER, 38, "unregister")         \
+    X(COHI_OP_HEAP_CREATE, 39, "heap_create")       \
+    X(COHI_OP_HEAP_DESTROY, 40, "heap_destroy")
 
 typedef enum cohi_opcode {
 #define COHI_OPCODE_ENUM(constant, value, name) constant = value,

@@ -46,7 +46,7 @@ typedef struct cohi_record {
     uint32_t op;    /* cohi_opcode */
     uint32_t epoch; /* of the collective it belongs to; tells a fresh record from an old one */
     int32_t status; /* coh_status of this rank's part */
-    uint32_t unused;
+    uint32_t heap;  /* the number of the one that the call is about; else 0 */
     uint64_t argument[4]; /* the same on all ranks, unless the operation says otherwise */
     uint64_t offer[2];    /* this rank's own */
 } cohi_record;
@@ -167,7 +167,7 @@ typedef struct cohi_doing {
     atomic_int rank;                        /* that is waited for; -1: those of `set` */
     atomic_int tag;                         /* of a message; -1: none, or any */
     atomic_uint word;                       /* that is waited for, as bits from above; 0: none */
-    _Atomic uint64_t wanted, found, offset; /* its value to come, its value now, where it is */
+    _Atomic uint64_t wanted, found, spot; /* its value to come, its value now, where it is */
     _Atomic uint64_t sequence;
     _Atomic uint64_t looked_ns; /* it has looked in vain since then */
     _Atomic uint64_t set[COHI_SET_WORDS];

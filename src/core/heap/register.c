@@ -139,7 +139,7 @@ static coh_status open_window(coh_world *world, const char *call, cohi_window *w
 /* The heap may give the pages to other allocations, which count on memory behind them. */
 static coh_status fill(coh_world *world, const char *call, const cohi_window *window)
 {
-    coh_status status = cohi_heap_fill(world, window->offset, window->bytes);
+    coh_status status = cohi_heap_fill(world->heaps[0], window->offset, window->bytes);
     if (status == COH_OK)
         return COH_OK;
     return cohi_world_fail(world, call, status, "%" PRIu64 " bytes at %p: %s", window->bytes,
@@ -184,7 +184,7 @@ static coh_status move_in(coh_world *world, const char *call, cohi_window *windo
         return COH_OK;
     if (mine == COH_OK)
         (void)withdraw(world, window);
-    (void)cohi_heap_fill(world, offset, bytes);
+    (void)cohi_heap_fill(world->heaps[0], offset, bytes);
     (void)cohi_heap_give(world, call, COHI_OP_REGISTER, offset);
     return status;
 }

@@ -42,7 +42,7 @@ typedef struct cohi_envelope {
  * that. */
 typedef struct cohi_offer {
     uint64_t address; /* at the sender */
-    uint64_t offset;  /* in the sender's heap, or COHI_NO_OFFSET */
+    cohi_spot spot;   /* in the sender's heaps, or COHI_NO_SPOT */
     uint64_t token_at, token;
     uint32_t ticket;
     uint32_t unused;

@@ -4,7 +4,7 @@
 #include "core/onesided/rma.h"
 #include "memory/host_copy.h"
 
-/* One strided transfer. "There" is the symmetric side, whose offset is in `block`. */
+/* One strided transfer. "There" is the symmetric side, whose spot is in `block`. */
 struct strided {
     cohi_transfer block; /* the first block */
     size_t there_stride;
@@ -47,7 +47,7 @@ static coh_status check(coh_world *world, struct strided *all, const void *there
         status =
             cohi_world_fail(world, block->call, COH_INVALID_ARGUMENT, "the %s is NULL", here_name);
     if (status == COH_OK)
-        status = cohi_heap_locate(world, block->call, there, &block->offset);
+        status = cohi_heap_locate(world, block->call, there, &block->spot);
     if (status != COH_OK)
         return status;
     cohi_transfer whole = *block;
@@ -94,7 +94,7 @@ static coh_status move(coh_world *world, const struct strided *all)
         coh_status status = cohi_rma_transfer(world, &block);
         if (status != COH_OK)
             return status;
-        block.offset += all->there_stride;
+        block.spot += all->there_stride;
         if (block.op == COHI_OP_PUT)
             block.source = (const char *)block.source + all->here_stride;
         else
