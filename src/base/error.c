@@ -7,11 +7,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define NO_FACTS                                                             \
-    {                                                                        \
-        .size = sizeof(coh_error), .status = COH_OK, .rank = -1, .peer = -1, \
-        .offset = COH_NO_FACT, .length = COH_NO_FACT, .limit = COH_NO_FACT,  \
-        .heap = -1                                                           \
+#define NO_FACTS                                                                       \
+    {                                                                                  \
+        .size = sizeof(coh_error), .status = COH_OK, .rank = -1, .peer = -1,           \
+        .offset = COH_NO_FACT, .length = COH_NO_FACT, .limit = COH_NO_FACT, .heap = -1 \
     }
 
 static _Thread_local cohi_error last = {.facts = NO_FACTS};

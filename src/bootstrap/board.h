@@ -161,12 +161,12 @@ typedef struct cohi_doing {
     /* 0 while it is free or being written; else differs from all that were here before. */
     _Alignas(COHI_CACHE_LINE) atomic_uint turn;
     atomic_uint last_turn;
-    atomic_int thread;                      /* the kernel's id of it; 0: free */
-    atomic_uint op;                         /* cohi_opcode */
-    atomic_uint how;                        /* bits from above */
-    atomic_int rank;                        /* that is waited for; -1: those of `set` */
-    atomic_int tag;                         /* of a message; -1: none, or any */
-    atomic_uint word;                       /* that is waited for, as bits from above; 0: none */
+    atomic_int thread;                    /* the kernel's id of it; 0: free */
+    atomic_uint op;                       /* cohi_opcode */
+    atomic_uint how;                      /* bits from above */
+    atomic_int rank;                      /* that is waited for; -1: those of `set` */
+    atomic_int tag;                       /* of a message; -1: none, or any */
+    atomic_uint word;                     /* that is waited for, as bits from above; 0: none */
     _Atomic uint64_t wanted, found, spot; /* its value to come, its value now, where it is */
     _Atomic uint64_t sequence;
     _Atomic uint64_t looked_ns; /* it has looked in vain since then */

@@ -113,7 +113,8 @@ static void add_row(struct plans *plans, const struct choice *choice, const test
                     const struct engine_row *engine)
 {
     if (!(row->engines & engine->mask) || (choice->name && strcmp(choice->name, row->name) != 0)
-        || (choice->engine && strcmp(choice->engine, engine->name) != 0))
+        || (choice->engine && strcmp(choice->engine, engine->name) != 0)
+        || (test_uses_further_heap() && row->mode != TEST_JOINED))
         return;
     for (int size = 1; size <= SIZE_MOST; size++) {
         if (!(row->sizes >> size & 1) || (choice->ranks && choice->ranks != size))
@@ -132,7 +133,7 @@ static int usage(const char *program, const char *complaint, const char *value)
     fprintf(stderr,
             "%s: %s '%s'\n"
             "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-            "       [--check on|order] [--repeat N] [--list]\n",
+            "       [--check on|order] [--heap 1..62] [--repeat N] [--list]\n",
             program, complaint, value, program, SIZE_MOST);
     return 2;
 }
@@ -148,13 +149,10 @@ static bool known_engine(const char *name)
 static int parse(int argc, char **argv, struct choice *choice)
 {
     static const struct option names[] = {
-        {"engine", required_argument, NULL, 'e'},
-        {"ranks", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},
-        {"repeat", required_argument, NULL, 'r'},
-        {"list", no_argument, NULL, 'l'},
-        {"check", required_argument, NULL, 'k'},
-        {NULL, 0, NULL, 0},
+        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},         {"check", required_argument, NULL, 'k'},
+        {"heap", required_argument, NULL, 'h'},   {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
@@ -176,6 +174,11 @@ static int parse(int argc, char **argv, struct choice *choice)
             break;
         case 'k':
             choice->check = optarg;
+            break;
+        case 'h':
+            test_heaps_choose(atoi(optarg));
+            if (!test_uses_further_heap())
+                return usage(argv[0], "not the number of a further heap:", optarg);
             break;
         case 'l':
             choice->list = true;

@@ -349,13 +349,11 @@ void cohi_heap_trim(coh_heap *heap)
     uint64_t limit = atomic_load(heap->limit);
     if (heap->backed <= limit)
         return;
-    world->engine->memory->segment_decommit(world->endpoint, segment_of(heap), limit,
-                                            heap->backed);
+    world->engine->memory->segment_decommit(world->endpoint, segment_of(heap), limit, heap->backed);
     heap->backed = limit;
 }
 
-static coh_status back(coh_heap *heap, const char *call, const cohi_record *record,
-                       uint64_t target)
+static coh_status back(coh_heap *heap, const char *call, const cohi_record *record, uint64_t target)
 {
     coh_world *world = heap->world;
     uint64_t growth = target - atomic_load(heap->limit);
@@ -497,15 +495,13 @@ static coh_status fail_room(coh_heap *heap, const char *call, uint64_t bytes)
         return cohi_world_fail(world, call, COH_NO_MEMORY,
                                "%llu bytes: out of memory for the heap's map",
                                (unsigned long long)bytes);
-    (void)cohi_world_fail(world, call, COH_NO_MEMORY,
-                          "%llu bytes do not fit: %s can grow to %llu bytes (%s), %llu are in use, "
-                          "the largest free block has %llu",
-                          (unsigned long long)bytes, cohi_heap_name(heap).text,
-                          (unsigned long long)heap->reserved,
-                          heap->number == 0 ? "COHORT_HEAP, cohort run --heap"
-                                            : "bytes of its coh_heap_options",
-                          (unsigned long long)cohi_blocks_used(heap->blocks),
-                          (unsigned long long)largest);
+    (void)cohi_world_fail(
+        world, call, COH_NO_MEMORY,
+        "%llu bytes do not fit: %s can grow to %llu bytes (%s), %llu are in use, "
+        "the largest free block has %llu",
+        (unsigned long long)bytes, cohi_heap_name(heap).text, (unsigned long long)heap->reserved,
+        heap->number == 0 ? "COHORT_HEAP, cohort run --heap" : "bytes of its coh_heap_options",
+        (unsigned long long)cohi_blocks_used(heap->blocks), (unsigned long long)largest);
     return cohi_fail_range(COH_NO_MEMORY, COH_NO_FACT, bytes, largest);
 }
 
@@ -526,7 +522,8 @@ coh_status cohi_heap_allocate(coh_heap *heap, const char *call, cohi_opcode op, 
         heap->bare_to = offset + bytes;
         heap->refill_from = heap->refill_to = 0;
     }
-    status = conclude(heap, call, &record, offset + bytes, offset, content == COHI_CONTENT_ZERO ? bytes : 0);
+    status = conclude(heap, call, &record, offset + bytes, offset,
+                      content == COHI_CONTENT_ZERO ? bytes : 0);
     heap->bare_from = heap->bare_to = 0;
     if (status != COH_OK && taken) {
         give(heap, offset);
@@ -588,8 +585,7 @@ static coh_status carry_over(coh_heap *heap, const char *call, const struct move
         return COH_OK;
     memcpy(heap->base + move->to, heap->base + move->from,
            move->had < move->bytes ? move->had : move->bytes);
-    coh_status status =
-        world->driven ? COH_OK : cohi_team_meet(world->team, call, COHI_OP_REALLOC);
+    coh_status status = world->driven ? COH_OK : cohi_team_meet(world->team, call, COHI_OP_REALLOC);
     if (status == COH_OK)
         discard(heap, move->from);
     return status;

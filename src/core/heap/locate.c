@@ -56,33 +56,47 @@ coh_status cohi_heap_locate(coh_world *world, const char *call, const void *poin
     return COH_OK;
 }
 
-static uint64_t limit_of(coh_world *world, cohi_spot spot)
+static uint64_t limit_of(coh_world *world, int number)
 {
-    if (COHI_LIKELY(cohi_spot_heap(spot) == 0))
+    if (COHI_LIKELY(number == 0))
         return atomic_load_explicit(&world->heap_limit, memory_order_relaxed);
-    const coh_heap *heap = cohi_heap_numbered(world, cohi_spot_heap(spot));
+    const coh_heap *heap = cohi_heap_numbered(world, number);
     return heap ? atomic_load_explicit(heap->limit, memory_order_relaxed) : 0;
+}
+
+static coh_status note(coh_status status, int rank, int heap, uint64_t offset, uint64_t bytes,
+                       uint64_t limit)
+{
+    cohi_fail_range(status, offset, bytes, limit);
+    cohi_fail_heap(status, heap);
+    return cohi_fail_peer(status, rank);
 }
 
 coh_status cohi_heap_note_range(coh_status status, int rank, cohi_spot spot, uint64_t bytes,
                                 uint64_t limit)
 {
-    cohi_fail_range(status, cohi_spot_offset(spot), bytes, limit);
-    cohi_fail_heap(status, cohi_spot_heap(spot));
-    return cohi_fail_peer(status, rank);
+    return note(status, rank, cohi_spot_heap(spot), cohi_spot_offset(spot), bytes, limit);
+}
+
+coh_status cohi_heap_fail_bounds(coh_world *world, const char *call, int rank, int heap,
+                                 uint64_t offset, uint64_t bytes)
+{
+    uint64_t limit = limit_of(world, heap);
+    (void)cohi_world_fail(world, call, COH_OUT_OF_BOUNDS,
+                          "rank %d, %s, length %llu: out of bounds, its heap has %llu bytes", rank,
+                          cohi_spot_describe_in(heap, offset).text, (unsigned long long)bytes,
+                          (unsigned long long)limit);
+    return note(COH_OUT_OF_BOUNDS, rank, heap, offset, bytes, limit);
 }
 
 coh_status cohi_heap_check_range(coh_world *world, const char *call, int rank, cohi_spot spot,
                                  uint64_t bytes)
 {
-    uint64_t offset = cohi_spot_offset(spot), limit = limit_of(world, spot);
+    int heap = cohi_spot_heap(spot);
+    uint64_t offset = cohi_spot_offset(spot), limit = limit_of(world, heap);
     if (COHI_LIKELY(offset <= limit && bytes <= limit - offset))
         return COH_OK;
-    (void)cohi_world_fail(world, call, COH_OUT_OF_BOUNDS,
-                          "rank %d, %s, length %llu: out of bounds, its heap has %llu bytes", rank,
-                          cohi_spot_describe(spot).text, (unsigned long long)bytes,
-                          (unsigned long long)limit);
-    return cohi_heap_note_range(COH_OUT_OF_BOUNDS, rank, spot, bytes, limit);
+    return cohi_heap_fail_bounds(world, call, rank, heap, offset, bytes);
 }
 
 /* ---- from a spot to an address ---- */

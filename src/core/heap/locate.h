@@ -14,6 +14,10 @@ coh_status cohi_heap_locate(coh_world *world, const char *call, const void *poin
 coh_status cohi_heap_check_range(coh_world *world, const char *call, int rank, cohi_spot spot,
                                  uint64_t bytes);
 
+/* COH_OUT_OF_BOUNDS, with all that: `bytes` at `offset` of that heap, which is there. */
+coh_status cohi_heap_fail_bounds(coh_world *world, const char *call, int rank, int heap,
+                                 uint64_t offset, uint64_t bytes);
+
 /* Notes the facts of a failure about a range of rank `rank`, and returns `status`. */
 coh_status cohi_heap_note_range(coh_status status, int rank, cohi_spot spot, uint64_t bytes,
                                 uint64_t limit);

@@ -80,9 +80,10 @@ coh_status cohi_segment_check_exchange(const coh_world *world, const char *call)
 {
     if (!world->group || cohi_group_is_in_step(world->group))
         return COH_OK;
-    return cohi_world_fail(world, call, COH_TRANSPORT,
-                           "an earlier exchange between the ranks failed, so this world can have no "
-                           "further heap");
+    return cohi_world_fail(
+        world, call, COH_TRANSPORT,
+        "an earlier exchange between the ranks failed, so this world can have no "
+        "further heap");
 }
 
 void cohi_segment_drop(const coh_world *world, cohi_segment_card *all)

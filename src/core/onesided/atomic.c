@@ -41,10 +41,11 @@ static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
     int id = cohi_spot_segment(amo->spot);
     uint64_t offset = cohi_spot_offset(amo->spot);
     cohi_world_show_op(world, amo->doing);
-    coh_status status =
-        amo->result ? engine->fetch(world->endpoint, amo->context, amo->rank, id, offset, amo->op, amo->dtype, amo->operand, amo->compare,
-                                    amo->result, waits ? &op : NULL)
-                    : engine->post(world->endpoint, amo->context, amo->rank, id, offset, amo->op, amo->dtype, amo->operand);
+    coh_status status = amo->result ? engine->fetch(world->endpoint, amo->context, amo->rank, id,
+                                                    offset, amo->op, amo->dtype, amo->operand,
+                                                    amo->compare, amo->result, waits ? &op : NULL)
+                                    : engine->post(world->endpoint, amo->context, amo->rank, id,
+                                                   offset, amo->op, amo->dtype, amo->operand);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, amo->call, amo->rank, COHI_LOSS_LINK);
     if (status == COH_OK && waits)
@@ -69,9 +70,8 @@ coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
     if (world->race && amo->doing == COHI_OP_ATOMIC)
         return cohi_race_atomic(world, amo);
     /* One domain of atomicity: where the engine's atomics are not the CPU's, all go by engine. */
-    char *there = cohi_world_atomics_by_engine(world)
-                      ? NULL
-                      : cohi_heap_reach(world, amo->rank, amo->spot);
+    char *there =
+        cohi_world_atomics_by_engine(world) ? NULL : cohi_heap_reach(world, amo->rank, amo->spot);
     return there ? apply_here(world, amo, there) : tell(amo, apply_by_engine(world, amo));
 }
 

@@ -94,9 +94,9 @@ static coh_status fail_dead(const struct lock *lock, uint64_t word)
     if (kind >= sizeof happened / sizeof *happened) /* the user's memory, after all */
         kind = COHI_VERDICT_LOST;
     coh_status status = kind == COHI_VERDICT_NONE ? COH_PEER_LOST : cohi_verdict_status(kind);
-    return cohi_world_fail(lock->world, lock->call, status,
-                           "the lock at %s is dead since rank %d %s", cohi_spot_describe(lock->spot).text,
-                           field(word, DEAD_AT), happened[kind]);
+    return cohi_world_fail(
+        lock->world, lock->call, status, "the lock at %s is dead since rank %d %s",
+        cohi_spot_describe(lock->spot).text, field(word, DEAD_AT), happened[kind]);
 }
 
 /* Replaces the home's word by `change` of it and `bits`, whatever others do meanwhile; *before is
@@ -239,9 +239,9 @@ static coh_status occupy(const struct lock *lock, uint64_t *was)
     coh_status status = apply(lock, lock->world->rank, COH_ATOMIC_OR, BUSY, NULL, was);
     if (status != COH_OK || !(*was & BUSY))
         return status;
-    return cohi_world_fail(
-        lock->world, lock->call, COH_BUSY,
-        "another thread of this rank is in a call on the lock at %s", cohi_spot_describe(lock->spot).text);
+    return cohi_world_fail(lock->world, lock->call, COH_BUSY,
+                           "another thread of this rank is in a call on the lock at %s",
+                           cohi_spot_describe(lock->spot).text);
 }
 
 /* For a rank that may hold it: another of its threads that asks meanwhile is refused, and gone in a

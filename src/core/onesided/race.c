@@ -129,7 +129,8 @@ static void warn_of_late(const coh_world *world)
     cohi_log(
         COH_LOG_WARN,
         "rank %d: %llu puts and signals came late, since no call of this rank waited for them: "
-        "the first was %s of rank %d, %llu bytes at %s; if this rank reads them, a wait or a barrier may "
+        "the first was %s of rank %d, %llu bytes at %s; if this rank reads them, a wait or a "
+        "barrier may "
         "be missing before that",
         world->rank, (unsigned long long)race->late_count, race->late.call, race->late.source,
         (unsigned long long)race->late.bytes, cohi_spot_describe(race->late.spot).text);

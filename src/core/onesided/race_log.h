@@ -31,18 +31,18 @@ typedef enum cohi_race_kind {
 } cohi_race_kind;
 
 typedef struct cohi_race_entry {
-    uint64_t number;        /* counts what was issued to this rank, from 1 */
-    cohi_spot spot;         /* where the range begins */
-    uint64_t bytes;         /* and its length */
-    uint64_t held;          /* bytes of it, from its start on, that are in the log */
-    uint64_t epoch;         /* fences of its source on its context before it */
-    uint64_t completed;     /* 0, or the number of the quiet that it was issued before */
-    uint32_t barrier;       /* the epoch of the world's team whose meeting that quiet begins */
-    bool in_barrier;        /* whether there is one */
-    uint64_t data;          /* of a signal: the number of the put that it tells of; 0: none */
-    uint64_t value;         /* of a signal */
-    uint64_t seen_ns;       /* when a call could have brought it and left it; 0: not yet */
-    uint64_t delay_ns;      /* for which it is left then */
+    uint64_t number;    /* counts what was issued to this rank, from 1 */
+    cohi_spot spot;     /* where the range begins */
+    uint64_t bytes;     /* and its length */
+    uint64_t held;      /* bytes of it, from its start on, that are in the log */
+    uint64_t epoch;     /* fences of its source on its context before it */
+    uint64_t completed; /* 0, or the number of the quiet that it was issued before */
+    uint32_t barrier;   /* the epoch of the world's team whose meeting that quiet begins */
+    bool in_barrier;    /* whether there is one */
+    uint64_t data;      /* of a signal: the number of the put that it tells of; 0: none */
+    uint64_t value;     /* of a signal */
+    uint64_t seen_ns;   /* when a call could have brought it and left it; 0: not yet */
+    uint64_t delay_ns;  /* for which it is left then */
     int32_t source;
     uint32_t context;
     uint32_t kind;  /* cohi_race_kind */

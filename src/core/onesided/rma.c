@@ -22,12 +22,11 @@ static coh_status check_allocation(coh_world *world, const cohi_transfer *transf
     cohi_spot start = 0;
     uint64_t length = 0;
     if (!cohi_heap_find(world, transfer->spot, &start, &length))
-        return note_transfer(cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
-                                             "rank %d, %s, length %zu: there is no live allocation",
-                                             transfer->rank,
-                                             cohi_spot_describe(transfer->spot).text,
-                                             transfer->bytes),
-                             transfer, 0);
+        return note_transfer(
+            cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
+                            "rank %d, %s, length %zu: there is no live allocation", transfer->rank,
+                            cohi_spot_describe(transfer->spot).text, transfer->bytes),
+            transfer, 0);
     uint64_t inside = transfer->spot - start;
     if (inside <= length && transfer->bytes <= length - inside)
         return COH_OK;

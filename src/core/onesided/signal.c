@@ -68,8 +68,7 @@ static coh_status tell(const struct signalled *put, coh_status status)
 {
     if (COHI_LIKELY(status == COH_OK))
         return status;
-    return cohi_fail_add(status,
-                         "it was to put %zu bytes at %s of rank %d, with a signal at %s",
+    return cohi_fail_add(status, "it was to put %zu bytes at %s of rank %d, with a signal at %s",
                          put->data.bytes, cohi_spot_describe(put->data.spot).text, put->data.rank,
                          cohi_spot_describe(put->signal_spot).text);
 }

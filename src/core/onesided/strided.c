@@ -129,6 +129,19 @@ static inline __attribute__((always_inline)) char *find_blocks(coh_world *world,
     return cohi_rma_direct(world, there, span, rank);
 }
 
+/* The same in a further heap. */
+static char *find_further(coh_world *world, const void *there, const struct strided *all)
+{
+    const cohi_transfer *block = &all->block;
+    const void *here = block->op == COHI_OP_PUT ? block->source : block->target;
+    size_t span, here_span;
+    if (!here || block->bytes == 0 || all->count == 0
+        || !span_of(all->count, block->bytes, all->there_stride, &span)
+        || !span_of(all->count, block->bytes, all->here_stride, &here_span))
+        return NULL;
+    return cohi_heap_further_direct(world, there, span, block->rank);
+}
+
 static __attribute__((noinline)) coh_status put_long(coh_world *world, const char *call,
                                                      void *target, size_t target_stride,
                                                      const void *source, size_t source_stride,
@@ -143,7 +156,11 @@ static __attribute__((noinline)) coh_status put_long(coh_world *world, const cha
                           .there_stride = target_stride,
                           .here_stride = source_stride,
                           .count = count};
-    return transfer_long(world, &all, target, source, "target", "source");
+    char *there = find_further(world, target, &all);
+    if (!there)
+        return transfer_long(world, &all, target, source, "target", "source");
+    copy_blocks(there, target_stride, source, source_stride, block, count);
+    return COH_OK;
 }
 
 static __attribute__((noinline)) coh_status get_long(coh_world *world, void *target,
@@ -160,7 +177,11 @@ static __attribute__((noinline)) coh_status get_long(coh_world *world, void *tar
                           .there_stride = source_stride,
                           .here_stride = target_stride,
                           .count = count};
-    return transfer_long(world, &all, source, target, "source", "target");
+    const char *there = find_further(world, source, &all);
+    if (!there)
+        return transfer_long(world, &all, source, target, "source", "target");
+    copy_blocks(target, target_stride, there, source_stride, block, count);
+    return COH_OK;
 }
 
 static inline __attribute__((always_inline)) coh_status

@@ -9,20 +9,8 @@ static coh_status fail_heap(const coh_world *world, const char *call, int heap)
                            "there is no heap %d; it may have been destroyed", heap);
 }
 
-/* An offset that no spot can have is beyond the end of every heap. */
-static coh_status fail_offset(const coh_world *world, const char *call, int rank, int heap,
-                              uint64_t offset, uint64_t bytes)
-{
-    (void)cohi_world_fail(world, call, COH_OUT_OF_BOUNDS,
-                          "rank %d, offset %llu of heap %d, length %llu: out of bounds, no heap has "
-                          "as many bytes",
-                          rank, (unsigned long long)offset, heap, (unsigned long long)bytes);
-    cohi_fail_range(COH_OUT_OF_BOUNDS, offset, bytes, UINT64_C(1) << COHI_HEAP_BITS);
-    cohi_fail_heap(COH_OUT_OF_BOUNDS, heap);
-    return cohi_fail_peer(COH_OUT_OF_BOUNDS, rank);
-}
-
-/* The spot that a view or array names; its range is still to be checked. */
+/* The spot that a view or array names; its range is still to be checked, but for an offset that no spot can
+ * have. */
 static coh_status find_spot(coh_world *world, const char *call, int rank, int heap, uint64_t offset,
                             uint64_t bytes, cohi_spot *spot)
 {
@@ -32,7 +20,7 @@ static coh_status find_spot(coh_world *world, const char *call, int rank, int he
     if (status == COH_OK && !cohi_heap_numbered(world, heap))
         status = fail_heap(world, call, heap);
     if (status == COH_OK && offset >> COHI_SPOT_BITS != 0 && bytes > 0)
-        status = fail_offset(world, call, rank, heap, offset, bytes);
+        status = cohi_heap_fail_bounds(world, call, rank, heap, offset, bytes);
     if (status == COH_OK)
         *spot = cohi_spot_make(heap, bytes > 0 ? offset : 0);
     return status;

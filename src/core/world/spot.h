@@ -14,8 +14,8 @@ typedef uint64_t cohi_spot;
 
 enum {
     COHI_HEAPS_MAX = COHI_SEGMENTS_MAX - COHI_SEGMENT_HEAP, /* of a world, its own among them */
-    COHI_HEAP_BITS = 47,                                    /* of the most bytes that one can have */
-    COHI_SPOT_BITS = 48                                     /* of the offset in a spot */
+    COHI_HEAP_BITS = 47, /* of the most bytes that one can have */
+    COHI_SPOT_BITS = 48  /* of the offset in a spot */
 };
 
 #define COHI_NO_SPOT UINT64_MAX
@@ -48,5 +48,8 @@ typedef struct cohi_spot_text {
 } cohi_spot_text;
 
 cohi_spot_text cohi_spot_describe(cohi_spot spot);
+
+/* The same of any number and offset. */
+cohi_spot_text cohi_spot_describe_in(int heap, uint64_t offset);
 
 #endif

@@ -84,9 +84,9 @@ struct coh_world {
     const cohi_engine *engine;
     uint64_t prepared; /* bytes that the heap begins with: see memory/prepared.h */
     cohi_endpoint *endpoint;
-    bool remote;  /* some peer is reached by the engine */
-    bool delayed; /* puts may arrive later: the same, or races are looked for */
-    bool crowded; /* more ranks than cores on this host; the same on all of its ranks */
+    bool remote;        /* some peer is reached by the engine */
+    bool delayed;       /* puts may arrive later: the same, or races are looked for */
+    bool crowded;       /* more ranks than cores on this host; the same on all of its ranks */
     bool checks_bounds; /* put and get are held to allocations (COHORT_CHECK) */
     bool huge_pages;    /* heaps ask for them (COHORT_HUGE_PAGES) */
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
@@ -98,8 +98,8 @@ struct coh_world {
     _Alignas(8) unsigned char tuning[COHI_TUNING_BYTES]; /* rank 0's; see coll/tuning.h */
 
     cohi_board *board;
-    cohi_group *group;      /* processes, else NULL */
-    struct cohi_crew *crew; /* ranks of this process, else NULL */
+    cohi_group *group;          /* processes, else NULL */
+    struct cohi_crew *crew;     /* ranks of this process, else NULL */
     cohi_segment_card arriving; /* of the heap that is being made, for the others of the crew */
     struct cohi_fault *fault;
     struct cohi_race *race; /* NULL unless races are looked for (core/onesided/race.h) */
