@@ -1,6 +1,6 @@
 #include "coll/mapped/buffers.h"
 
-#include "core/onesided/rma.h"
+#include "core/heap/locate.h"
 #include "core/team/team.h"
 
 static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes)

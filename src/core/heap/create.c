@@ -12,7 +12,8 @@
 
 /* A heap under way: what this rank has of it so far. */
 struct making {
-    coh_heap *heap; /* NULL: there is not even a number for it */
+    int number;     /* the same on all ranks; COHI_HEAPS_MAX: none is free */
+    coh_heap *heap; /* NULL: no handle yet */
     bool added;     /* the segment is there */
     char *base;
     cohi_segment_card card;
@@ -23,7 +24,7 @@ static int segment_of(const coh_heap *heap)
     return COHI_SEGMENT_HEAP + heap->number;
 }
 
-/* The lowest number that is free, or COHI_HEAPS_MAX. The same on all ranks. */
+/* The lowest number that is free, or COHI_HEAPS_MAX. */
 static int free_number(coh_world *world)
 {
     int number = 1;
@@ -45,12 +46,11 @@ static coh_status check_kind(const coh_world *world, const char *call, coh_heap_
 
 static coh_status take_handle(coh_world *world, const char *call, struct making *making)
 {
-    int number = free_number(world);
-    if (number == COHI_HEAPS_MAX)
+    if (making->number == COHI_HEAPS_MAX)
         return cohi_world_fail(world, call, COH_LIMIT,
                                "a world can have %d heaps at once, its own among them",
                                COHI_HEAPS_MAX);
-    coh_heap *heap = cohi_heap_handle(world, number);
+    coh_heap *heap = cohi_heap_handle(world, making->number);
     if (heap && !heap->peers)
         heap->peers = calloc((size_t)world->size, sizeof *heap->peers);
     if (!heap || !heap->peers)
@@ -165,9 +165,9 @@ static coh_status make(coh_world *world, const char *call, const coh_heap_option
                        struct making *making)
 {
     cohi_record record = {.op = COHI_OP_HEAP_CREATE,
+                          .heap = (uint32_t)making->number,
                           .argument = {options->bytes, (uint64_t)options->kind}};
     record.status = (int32_t)offer(world, call, options, making);
-    record.heap = making->heap ? (uint32_t)making->heap->number : 0;
     coh_status status = cohi_agree(world->team, call, &record);
     if (status == COH_OK) {
         record.status = (int32_t)reach_others(world, call, making);
@@ -224,7 +224,7 @@ coh_status coh_heap_create(coh_world *world, const coh_heap_options *given, coh_
         status = cohi_team_enter(world->team, call, COHI_OP_HEAP_CREATE);
     if (status != COH_OK)
         return status;
-    struct making making = {0};
+    struct making making = {.number = free_number(world)};
     status = make(world, call, &options, &making);
     if (status == COH_OK)
         *heap = making.heap;
