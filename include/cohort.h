@@ -21,6 +21,7 @@
  *  16. Locks                  one holder at a time, in order of asking
  *  17. Collectives            reductions and exchanges in which all members of a team take part
  *  18. Registered memory      memory that the program had before, made symmetric
+ *  19. Further heaps          symmetric memory apart from the world's own, with a size of its own
  *
  * Conventions, true for every call unless it says otherwise:
  *   - It is thread-safe, and may be made by any thread of the rank. Cancellation (pthread_cancel)
@@ -142,6 +143,7 @@ typedef struct coh_error {
     uint64_t length;    /* asked for: bytes; of arrays and collectives, elements */
     uint64_t limit;     /* where the memory ends; the room, the expected length, the largest free
                          * block; of COH_UNKNOWN_RANK how many ranks there are */
+    int heap;           /* the number of the heap that `offset` is in; -1: in none */
 } coh_error;
 
 /* Fills `facts` for the failure that coh_last_error() describes. */
@@ -340,7 +342,7 @@ typedef struct coh_heap_stats {
     uint64_t count;     /* live allocations */
 } coh_heap_stats;
 
-/* Fills `stats` for this rank's heap; by design they are the same on all ranks. */
+/* Fills `stats` for the world's own heap; by design they are the same on all ranks. */
 COH_API coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats);
 
 /* ---- 5. Put and get -------------------------------------------------------------------- */
@@ -386,6 +388,7 @@ typedef struct coh_view {
     int rank;
     uint64_t offset;
     uint64_t length;
+    int heap; /* 0: the world's own; else as coh_heap_number */
 } coh_view;
 
 /* The view of `length` bytes at symmetric `pointer` on `rank`. */
@@ -445,6 +448,7 @@ typedef struct coh_array {
     coh_dtype dtype;
     uint64_t offset;
     uint64_t count;
+    int heap; /* 0: the world's own; else as coh_heap_number */
 } coh_array;
 
 /* coh_malloc for count elements; *pointer (may be NULL) is this rank's copy. Collective. */
@@ -935,6 +939,68 @@ COH_API coh_status coh_prepare(void *base, size_t bytes);
 /* Undoes coh_register of the memory that begins at `base`. No message or collective may be using
  * it. Collective; begins with a barrier. */
 COH_API coh_status coh_unregister(coh_world *world, void *base);
+
+/* ---- 19. Further heaps ----------------------------------------------------------------- */
+
+/*
+ * A symmetric heap. A world has one of its own, number 0, which coh_malloc allocates from; others are
+ * made by coh_heap_create. A pointer into any of them is a symmetric pointer: put, get, atomics, signals,
+ * waits, locks, messages, collectives, coh_ptr, coh_free and coh_realloc take it, also together
+ * with pointers into others. An allocation is freed, and grows, in the heap that it is in.
+ */
+typedef struct coh_heap coh_heap;
+
+/* What a heap is made of. */
+typedef enum coh_heap_kind {
+    COH_HEAP_HOST = 0, /* memory of the host */
+    COH_HEAP_CUDA = 1  /* of a card: COH_UNSUPPORTED in this version */
+} coh_heap_kind;
+
+/* Start from COH_HEAP_OPTIONS_INIT. */
+typedef struct coh_heap_options {
+    size_t size; /* sizeof(coh_heap_options), so that the struct can grow */
+    coh_heap_kind kind;
+    uint64_t bytes; /* most that it can grow to on each rank, at most 2^47; 0: as the world's own */
+} coh_heap_options;
+
+#define COH_HEAP_OPTIONS_INIT                      \
+    {                                              \
+        sizeof(coh_heap_options), COH_HEAP_HOST, 0 \
+    }
+
+/*
+ * Makes a heap. Collective, with equal options (COH_MISMATCH names both); `options` may be NULL. When one
+ * rank cannot, all fail and nothing is made. Memory is reserved, and taken when it is allocated.
+ * COH_LIMIT beyond 63 heaps of a world, its own among them. COH_UNSUPPORTED for driven ranks, and with
+ * an engine that has no one-sided memory.
+ */
+COH_API coh_status coh_heap_create(coh_world *world, const coh_heap_options *options,
+                                   coh_heap **heap);
+
+/*
+ * Frees the heap and all that is allocated in it. Collective; begins with a barrier, before which
+ * the other contexts must have been completed. NULL does nothing; the world's own is refused. Heaps that are
+ * left are freed by coh_finalize. The number, and the handle, may serve a later heap.
+ */
+COH_API coh_status coh_heap_destroy(coh_heap *heap);
+
+/* The world's own heap. NULL when `world` is not open, or its engine has no one-sided memory. */
+COH_API coh_heap *coh_heap_default(coh_world *world);
+
+/* The number that views, arrays and messages know the heap by: 0, the world's own, to 62. The same on all
+ * ranks. -1 for NULL, for a destroyed heap and after coh_finalize. */
+COH_API int coh_heap_number(const coh_heap *heap);
+
+/* Each does in `heap` what the call without `heap` in its name does in the world's own: collective, by all
+ * ranks on the same heap. */
+COH_API coh_status coh_heap_malloc(coh_heap *heap, size_t bytes, void **pointer);
+COH_API coh_status coh_heap_calloc(coh_heap *heap, size_t count, size_t size, void **pointer);
+COH_API coh_status coh_heap_align(coh_heap *heap, size_t alignment, size_t bytes, void **pointer);
+COH_API coh_status coh_heap_array_malloc(coh_heap *heap, coh_dtype dtype, size_t count,
+                                         coh_array *array, void **pointer);
+
+/* Fills `stats` for this heap, as coh_heap_query does for the world's own. */
+COH_API coh_status coh_heap_usage(coh_heap *heap, coh_heap_stats *stats);
 
 #ifdef __cplusplus
 }

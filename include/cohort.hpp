@@ -6,13 +6,14 @@
  * docs/cpp.md shows it in use.
  *
  *   world       joins in its constructor, finalizes in its destructor
- *   memory<T>   an allocation of the symmetric heap
+ *   memory<T>   an allocation of the symmetric heap, or of a further one
+ *   heap        a further heap; its destructor destroys it
  *   team        some ranks, with collectives and messages
  *   request     something started; its destructor waits for it
  *
- * Making and destroying a world, memory and teams is collective, as the calls are: all ranks do it
- * in the same order, which scopes see to. While an exception unwinds the stack, memory and teams are
- * left to the world's destructor, since the other ranks do not destroy theirs then.
+ * Making and destroying a world, heaps, memory and teams is collective, as the calls are: all ranks do it
+ * in the same order, which scopes see to. While an exception unwinds the stack, heaps, memory and teams
+ * are left to the world's destructor, since the other ranks do not destroy theirs then.
  *
  * Buffers are anything that std::data and std::size go with (vectors, arrays, spans, memory<T>);
  * their elements' type is the coh_dtype. Buffers whose lengths do not go together throw
@@ -294,7 +295,7 @@ class [[nodiscard]] request
 /* ---- memory ---- */
 
 /* An allocation of the symmetric heap: `size` objects on every rank, zero at first. The pointers are
- * symmetric. Made by world::allocate. */
+ * symmetric. Made by world::allocate and heap::allocate. */
 template <class T> class memory
 {
     static_assert(std::is_trivially_copyable<T>::value, "what is put must be copied by its bytes");
@@ -306,6 +307,12 @@ template <class T> class memory
     memory(coh_world *world, std::size_t count) : world_(world), size_(count)
     {
         check(COH_CALLOC(world, count, &data_));
+    }
+    memory(coh_world *world, coh_heap *heap, std::size_t count) : world_(world), size_(count)
+    {
+        void *data = nullptr;
+        check(coh_heap_calloc(heap, count, sizeof(T), &data));
+        data_ = static_cast<T *>(data);
     }
     memory(memory &&other) noexcept
         : world_(other.world_), data_(std::exchange(other.data_, nullptr)),
@@ -371,6 +378,64 @@ template <class T> class memory
     coh_world *world_ = nullptr;
     T *data_ = nullptr;
     std::size_t size_ = 0;
+    detail::unwinding unwinding_;
+};
+
+/* A further heap of a world. Made by world::make_heap. */
+class heap
+{
+  public:
+    heap() = default;
+    heap(coh_world *world, const coh_heap_options &options) : world_(world)
+    {
+        check(coh_heap_create(world, &options, &handle_));
+    }
+    heap(heap &&other) noexcept
+        : world_(other.world_), handle_(std::exchange(other.handle_, nullptr)),
+          unwinding_(other.unwinding_)
+    {
+    }
+    heap &operator=(heap &&other)
+    {
+        if (this != &other) {
+            destroy();
+            world_ = other.world_;
+            handle_ = std::exchange(other.handle_, nullptr);
+            unwinding_ = other.unwinding_;
+        }
+        return *this;
+    }
+    ~heap()
+    {
+        if (handle_ && !unwinding_.now())
+            (void)coh_heap_destroy(handle_);
+    }
+
+    /* Destroys it now, with all that is in it, and throws where the destructor would be silent.
+     * Collective. Memory that is left may only be destroyed. */
+    void destroy()
+    {
+        check(coh_heap_destroy(std::exchange(handle_, nullptr)));
+    }
+
+    /* Collective. */
+    template <class T> memory<T> allocate(std::size_t count = 1) const
+    {
+        return memory<T>(world_, handle_, count);
+    }
+
+    int number() const noexcept
+    {
+        return coh_heap_number(handle_);
+    }
+    coh_heap *get() const noexcept
+    {
+        return handle_;
+    }
+
+  private:
+    coh_world *world_ = nullptr;
+    coh_heap *handle_ = nullptr;
     detail::unwinding unwinding_;
 };
 
@@ -734,6 +799,14 @@ class world
     template <class T> memory<T> allocate(std::size_t count = 1) const
     {
         return memory<T>(handle_, count);
+    }
+
+    /* A further heap, of up to `bytes` on each rank; 0: as the world's own. Collective. */
+    heap make_heap(std::uint64_t bytes = 0) const
+    {
+        coh_heap_options options = COH_HEAP_OPTIONS_INIT;
+        options.bytes = bytes;
+        return heap(handle_, options);
     }
 
     void barrier() const

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define NO_FACTS                                                             \
-    {                                                                        \
-        .size = sizeof(coh_error), .status = COH_OK, .rank = -1, .peer = -1, \
-        .offset = COH_NO_FACT, .length = COH_NO_FACT, .limit = COH_NO_FACT   \
+#define NO_FACTS                                                                       \
+    {                                                                                  \
+        .size = sizeof(coh_error), .status = COH_OK, .rank = -1, .peer = -1,           \
+        .offset = COH_NO_FACT, .length = COH_NO_FACT, .limit = COH_NO_FACT, .heap = -1 \
     }
 
 static _Thread_local cohi_error last = {.facts = NO_FACTS};
@@ -140,6 +140,12 @@ coh_status cohi_fail_range(coh_status status, uint64_t offset, uint64_t length, 
     last.facts.offset = offset;
     last.facts.length = length;
     last.facts.limit = limit;
+    return status;
+}
+
+coh_status cohi_fail_heap(coh_status status, int heap)
+{
+    last.facts.heap = heap;
     return status;
 }
 

@@ -40,10 +40,12 @@ coh_status cohi_fail_reworded(coh_status status, const char *format, ...)
 
 /*
  * Add to the facts of the last failure, which is `status`, and return it: the rank that it is about;
- * where, how long, and what the limit was, each COH_NO_FACT where there is none.
+ * where, how long, and what the limit was, each COH_NO_FACT where there is none; the heap that the offset
+ * is in.
  */
 coh_status cohi_fail_peer(coh_status status, int peer);
 coh_status cohi_fail_range(coh_status status, uint64_t offset, uint64_t length, uint64_t limit);
+coh_status cohi_fail_heap(coh_status status, int heap);
 
 /* Keep the calling thread's last failure while something else may fail, and make a kept one the last
  * again, which returns its status. */

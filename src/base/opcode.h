@@ -43,7 +43,9 @@
     X(COHI_OP_BROADCAST, 35, "broadcast")           \
     X(COHI_OP_ALL_TO_ALL, 36, "all_to_all")         \
     X(COHI_OP_SCAN, 37, "scan")                     \
-    X(COHI_OP_SCAN_EXCLUSIVE, 38, "scan_exclusive")
+    X(COHI_OP_SCAN_EXCLUSIVE, 38, "scan_exclusive") \
+    X(COHI_OP_HEAP_CREATE, 39, "heap_create")       \
+    X(COHI_OP_HEAP_DESTROY, 40, "heap_destroy")
 
 typedef enum cohi_opcode {
 #define COHI_OPCODE_ENUM(constant, value, name) constant = value,

@@ -55,7 +55,7 @@ typedef struct cohi_record {
     uint32_t op;    /* cohi_opcode */
     uint32_t epoch; /* of the collective it belongs to; tells a fresh record from an old one */
     int32_t status; /* coh_status of this rank's part */
-    uint32_t unused;
+    uint32_t heap;  /* the number of the one that the call is about; else 0 */
     uint64_t argument[4]; /* the same on all ranks, unless the operation says otherwise */
     uint64_t offer[2];    /* this rank's own */
 } cohi_record;
@@ -170,13 +170,13 @@ typedef struct cohi_doing {
     /* 0 while it is free or being written; else differs from all that were here before. */
     _Alignas(COHI_CACHE_LINE) atomic_uint turn;
     atomic_uint last_turn;
-    atomic_int thread;                      /* the kernel's id of it; 0: free */
-    atomic_uint op;                         /* cohi_opcode */
-    atomic_uint how;                        /* bits from above */
-    atomic_int rank;                        /* that is waited for; -1: those of `set` */
-    atomic_int tag;                         /* of a message; -1: none, or any */
-    atomic_uint word;                       /* that is waited for, as bits from above; 0: none */
-    _Atomic uint64_t wanted, found, offset; /* its value to come, its value now, where it is */
+    atomic_int thread;                    /* the kernel's id of it; 0: free */
+    atomic_uint op;                       /* cohi_opcode */
+    atomic_uint how;                      /* bits from above */
+    atomic_int rank;                      /* that is waited for; -1: those of `set` */
+    atomic_int tag;                       /* of a message; -1: none, or any */
+    atomic_uint word;                     /* that is waited for, as bits from above; 0: none */
+    _Atomic uint64_t wanted, found, spot; /* its value to come, its value now, where it is */
     _Atomic uint64_t sequence;
     _Atomic uint64_t looked_ns; /* it has looked in vain since then */
     _Atomic uint64_t set[COHI_SET_WORDS];

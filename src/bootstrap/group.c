@@ -23,6 +23,7 @@ struct cohi_group {
     int *links;            /* root: [size], -1 for itself; others: [1], to the root */
     unsigned char *absent; /* root: [size], who is waited for */
     struct pollfd *set;    /* root: [size], scratch */
+    bool out_of_step;      /* an exchange failed */
 };
 
 #define HELLO_DEADLINE_NS (COHI_NS_PER_S)        /* a connected peer sends its hello at once */
@@ -644,8 +645,8 @@ static coh_status report_failure(cohi_group *group, coh_status status)
     return status;
 }
 
-coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
-                               cohi_card *all)
+static coh_status exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
+                           cohi_card *all)
 {
     if (ready != COH_OK)
         return report_failure(group, ready);
@@ -656,6 +657,20 @@ coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_sta
     if (status != COH_OK)
         broadcast_failure(group, status);
     return status;
+}
+
+coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
+                               cohi_card *all)
+{
+    coh_status status = exchange(group, mine, ready, all);
+    if (status != COH_OK)
+        group->out_of_step = true;
+    return status;
+}
+
+bool cohi_group_is_in_step(const cohi_group *group)
+{
+    return !group->out_of_step;
 }
 
 static coh_status meet_as_root(cohi_group *group)

@@ -79,6 +79,10 @@ cohi_board *cohi_group_board(cohi_group *group);
 coh_status cohi_group_exchange(cohi_group *group, const cohi_card *mine, coh_status ready,
                                cohi_card *all);
 
+/* False after an exchange that failed here: what the links carry is then not known, and the next one
+ * would fail too. */
+bool cohi_group_is_in_step(const cohi_group *group);
+
 /* Returns when all ranks have called it, as an exchange of nothing: nobody goes on before all are
  * ready. Two messages a rank, where an exchange takes one for each pair. */
 coh_status cohi_group_meet(cohi_group *group, coh_status ready);

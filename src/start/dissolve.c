@@ -18,6 +18,7 @@ static void forget(coh_world *world)
     cohi_team_forget_all(world);
     cohi_context_forget_all(world);
     cohi_mailbox_forget(world);
+    cohi_heap_forget_all(world);
 }
 
 void cohi_world_close_endpoint(coh_world *world)
@@ -46,7 +47,7 @@ void cohi_world_dissolve(coh_world *world)
     for (int i = 0; i < world->size; i++)
         cohi_os_close(world->peers[i].pidfd);
     cohi_register_close(world);
-    cohi_heap_close(world);
+    cohi_heap_close_all(world);
     cohi_team_close_all(world);
     cohi_context_close_all(world);
     leave_job(world);

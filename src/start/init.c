@@ -18,6 +18,7 @@
 #include "start/process.h"
 #include "core/onesided/race.h"
 #include "core/heap/register.h"
+#include "core/heap/segment.h"
 #include "core/team/enter.h"
 #include "core/team/past.h"
 #include "core/team/rounds.h"
@@ -69,43 +70,31 @@ const cohi_upcalls cohi_core_upcalls = {
 
 /* ---- step 1: what this rank brings ---- */
 
-static coh_status export_segment(coh_world *world, int id, unsigned char *key_bytes, int32_t *fd)
+static coh_status add_segments(coh_world *world, cohi_card *card)
 {
-    cohi_region_key key = {.fd = -1};
-    coh_status status = world->engine->memory->region_export(world->endpoint, id, &key);
-    if (status != COH_OK)
-        return status;
-    memcpy(key_bytes, key.bytes, sizeof key.bytes);
-    if (fd)
-        *fd = key.fd;
-    return COH_OK;
-}
-
-static coh_status add_segments(coh_world *world, const cohi_config *config, cohi_card *card)
-{
-    const cohi_engine_memory *memory = world->engine->memory;
     void *base;
-    coh_status status =
-        memory->segment_add(world->endpoint,
-                            &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
-                                                 .bytes = card->heap_bytes,
-                                                 .huge_pages = (int)config->huge_pages,
-                                                 .prepared = world->prepared > 0},
-                            &base);
+    cohi_region_key key;
+    coh_status status = cohi_segment_offer(world,
+                                           &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
+                                                                .bytes = card->heap_bytes,
+                                                                .huge_pages = world->huge_pages,
+                                                                .prepared = world->prepared > 0},
+                                           &base, &key);
     if (status != COH_OK)
         return status;
     world->heap_base = base;
-    status =
-        export_segment(world, COHI_SEGMENT_HEAP, card->heap_key, &card->fds[COHI_CARD_FD_HEAP]);
-    if (status != COH_OK || !world->engine->rma)
-        return status;
-    status = memory->segment_add(world->endpoint,
-                                 &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
-                                                      .bytes = cohi_slot_stride(world->size),
-                                                      .existing = world->slot},
-                                 &base);
-    return status == COH_OK ? export_segment(world, COHI_SEGMENT_CONTROL, card->control_key, NULL)
-                            : status;
+    memcpy(card->heap_key, key.bytes, sizeof card->heap_key);
+    card->fds[COHI_CARD_FD_HEAP] = key.fd;
+    if (!world->engine->rma)
+        return COH_OK;
+    status = cohi_segment_offer(world,
+                                &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
+                                                     .bytes = cohi_slot_stride(world->size),
+                                                     .existing = world->slot},
+                                &base, &key);
+    if (status == COH_OK)
+        memcpy(card->control_key, key.bytes, sizeof card->control_key);
+    return status;
 }
 
 /* Ranks whose numbers are equal can map each other's memory. Processes of one machine play several
@@ -147,6 +136,8 @@ static void introduce(coh_world *world, const cohi_engine *engine, const cohi_co
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
     world->link_timeout_ns = config->link_timeout;
+    world->huge_pages = config->huge_pages != 0;
+    world->checks_bounds = config->check == COHI_CHECK_BOUNDS;
     announce_joining(world->slot);
 }
 
@@ -325,8 +316,7 @@ static void number_hosts(coh_world *world, const cohi_card *cards)
     }
 }
 
-coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const cohi_card *cards,
-                             cohi_card *card)
+coh_status cohi_init_connect(coh_world *world, const cohi_card *cards, cohi_card *card)
 {
     coh_status status = check_cards(world, cards);
     if (status == COH_OK) {
@@ -336,7 +326,7 @@ coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const 
     if (status == COH_OK)
         status = connect_endpoint(world, cards);
     if (status == COH_OK && world->engine->memory)
-        status = add_segments(world, config, card);
+        status = add_segments(world, card);
     if (status == COH_OK && world->group)
         status = open_pidfd(world, card);
     return status;
@@ -349,8 +339,7 @@ static coh_status attach_region(coh_world *world, int id, int rank, uint64_t byt
 {
     cohi_region_key key = {.fd = fd ? *fd : -1};
     memcpy(key.bytes, key_bytes, sizeof key.bytes);
-    coh_status status =
-        world->engine->memory->region_attach(world->endpoint, id, rank, bytes, &key);
+    coh_status status = cohi_segment_attach(world, id, rank, bytes, &key);
     if (fd)
         *fd = key.fd;
     return status;
@@ -484,7 +473,7 @@ static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_c
     if (status == COH_OK)
         status = set_patience(world, config, cards);
     if (status == COH_OK && world->engine->memory)
-        status = cohi_heap_open(world, heap_bytes, config->check == COHI_CHECK_BOUNDS);
+        status = cohi_heap_open_own(world, heap_bytes);
     if (status == COH_OK)
         status = open_teams(world);
     return status == COH_OK ? cohi_mailbox_open(world) : status;
@@ -520,7 +509,7 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
     status = cohi_group_exchange(world->group, &card, status, cards);
     if (status != COH_OK)
         return status;
-    status = cohi_init_connect(world, config, cards, &card);
+    status = cohi_init_connect(world, cards, &card);
     status = cohi_group_exchange(world->group, &card, status, cards);
     if (status != COH_OK)
         return status;
@@ -603,9 +592,9 @@ static coh_status read_options(const char *call, const coh_options *given, const
                          call, given->size, sizeof *given);
     if (given)
         memcpy(options, given, given->size);
-    if (options->heap > UINT64_C(1) << 47)
+    if (options->heap > UINT64_C(1) << COHI_HEAP_BITS)
         return cohi_fail(COH_INVALID_ARGUMENT, "%s: options->heap is %llu; at most %llu", call,
-                         (unsigned long long)options->heap, 1ull << 47);
+                         (unsigned long long)options->heap, 1ull << COHI_HEAP_BITS);
     coh_status status = check_sandbox(call);
     if (status == COH_OK)
         status = cohi_config_load(config);

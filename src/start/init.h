@@ -23,8 +23,7 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
 
 /* 2. Given all cards: connects the endpoints, adds this rank's segments and writes their keys on
  *    its card, whose descriptors stay the world's. */
-coh_status cohi_init_connect(coh_world *world, const cohi_config *config, const cohi_card *cards,
-                             cohi_card *card);
+coh_status cohi_init_connect(coh_world *world, const cohi_card *cards, cohi_card *card);
 
 /* 3. Given all cards again: reaches the peers' segments, sets up heap and team. Closes the cards'
  *    descriptors that it does not keep. */

@@ -89,7 +89,7 @@ static coh_status bring_up(cohi_crew *crew, bool bound, const coh_options *optio
         status =
             cohi_init_open(crew->worlds[rank], engine, options, config, deadline, &cards[rank]);
     for (int rank = 0; rank < crew->size && status == COH_OK; rank++)
-        status = cohi_init_connect(crew->worlds[rank], config, cards, &cards[rank]);
+        status = cohi_init_connect(crew->worlds[rank], cards, &cards[rank]);
     for (int rank = 0; rank < crew->size && status == COH_OK; rank++)
         status = cohi_init_attach(crew->worlds[rank], config, cards);
     return status;

@@ -11,8 +11,8 @@ static void no_world(test_rank *self)
 {
     void *memory = NULL;
     char byte = 0;
-    coh_view view = {0, 0, 1};
-    coh_array array = {COH_I8, 0, 1};
+    coh_view view = {.length = 1};
+    coh_array array = {.dtype = COH_I8, .count = 1};
     coh_heap_stats stats = {.size = sizeof stats};
     coh_peer_state state;
     (void)self;
@@ -185,7 +185,7 @@ static void missing_outputs(test_rank *self)
     CHECK_REFUSED(coh_view_part(view, 0, 1, NULL), COH_INVALID_ARGUMENT, "part|NULL");
     CHECK_REFUSED(coh_array_malloc(self->world, COH_I8, 1, NULL, NULL), COH_INVALID_ARGUMENT,
                   "array|NULL");
-    array = (coh_array){COH_I8, view.offset, 1};
+    array = (coh_array){COH_I8, view.offset, 1, view.heap};
     CHECK_REFUSED(coh_array_part(array, 0, 1, NULL), COH_INVALID_ARGUMENT, "part|NULL");
     CHECK_REFUSED(coh_heap_query(self->world, NULL), COH_INVALID_ARGUMENT, "heap_query|NULL");
     stats.size = 3;
@@ -200,7 +200,7 @@ static void missing_buffers(test_rank *self)
     if (!CHECK_OK(coh_malloc(self->world, 100, &memory))
         || !CHECK_OK(coh_view_of(self->world, memory, 100, 0, &view)))
         return;
-    coh_array array = {COH_I8, view.offset, 1};
+    coh_array array = {COH_I8, view.offset, 1, view.heap};
     CHECK_REFUSED(coh_put(self->world, memory, NULL, 1, 0), COH_INVALID_ARGUMENT, "put|NULL");
     CHECK_REFUSED(coh_get(self->world, NULL, memory, 1, 0), COH_INVALID_ARGUMENT, "get|NULL");
     CHECK_REFUSED(coh_put_nbi(self->world, memory, NULL, 1, 0), COH_INVALID_ARGUMENT, "put|NULL");
@@ -241,7 +241,9 @@ static void bad_frees(test_rank *self)
     CHECK_STATUS(coh_free(self->world, &other), COH_NOT_SYMMETRIC);
     CHECK_STATUS(coh_realloc(self->world, memory + 64, 10, &resized), COH_INVALID_ARGUMENT);
     CHECK_STATUS(coh_realloc(self->world, &other, 10, &resized), COH_NOT_SYMMETRIC);
-    coh_array inside = {COH_I8, 8, 10};
+    coh_view view = {0};
+    CHECK_OK(coh_view_of(self->world, memory, 1, self->rank, &view));
+    coh_array inside = {COH_I8, view.offset + 8, 10, view.heap};
     CHECK_STATUS(coh_array_free(self->world, inside), COH_INVALID_ARGUMENT);
     CHECK(resized == NULL);
     CHECK_OK(coh_free(self->world, memory));

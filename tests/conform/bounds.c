@@ -8,6 +8,7 @@
 struct heap {
     unsigned char *memory; /* an allocation of BYTES */
     unsigned char *base;
+    int number;
     uint64_t offset; /* of the allocation */
     uint64_t committed;
 };
@@ -22,6 +23,7 @@ static bool look_at_heap(test_rank *self, struct heap *heap)
         || !CHECK_OK(coh_view_of(self->world, heap->memory, BYTES, self->rank, &view))
         || !CHECK_OK(coh_heap_query(self->world, &stats)))
         return false;
+    heap->number = view.heap;
     heap->offset = view.offset;
     heap->base = heap->memory - view.offset;
     heap->committed = stats.committed;
@@ -119,11 +121,11 @@ static void views_that_wrap(test_rank *self)
         return;
     const uint64_t offsets[] = {heap.committed, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
-        coh_view view = {self->rank, offsets[i], 1};
+        coh_view view = {self->rank, offsets[i], 1, heap.number};
         CHECK_STATUS(coh_put_view(self->world, view, &byte, 1), COH_OUT_OF_BOUNDS);
         CHECK_STATUS(coh_get_view(self->world, &byte, 1, view), COH_OUT_OF_BOUNDS);
     }
-    coh_view wraps = {self->rank, UINT64_MAX - 100, 200};
+    coh_view wraps = {self->rank, UINT64_MAX - 100, 200, heap.number};
     char words[128];
     snprintf(words, sizeof words, "rank %d|18446744073709551515|200|%llu", self->rank,
              (unsigned long long)heap.committed);
@@ -140,7 +142,7 @@ static bool rejected(coh_status status)
 
 static void arrays_that_wrap(test_rank *self)
 {
-    coh_array array = {COH_F64, 0, 10}, part, forged = {COH_F64, 0, (UINT64_MAX / 8) + 2};
+    coh_array array = {COH_F64, 0, 10, 0}, part, forged = {COH_F64, 0, (UINT64_MAX / 8) + 2, 0};
     double value = 0;
     void *pointer = NULL;
     CHECK_STATUS(coh_array_malloc(self->world, COH_F64, SIZE_MAX / 4, &array, &pointer),
@@ -192,7 +194,7 @@ static void unknown_ranks(test_rank *self)
         return;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int rank = bad[i];
-        coh_view forged = {rank, heap.offset, 1};
+        coh_view forged = {rank, heap.offset, 1, heap.number};
         char words[64];
         snprintf(words, sizeof words, "%d|%d", rank, self->size);
         CHECK_REFUSED(coh_put(self->world, heap.memory, &byte, 1, rank), COH_UNKNOWN_RANK, words);
@@ -208,7 +210,7 @@ static void unknown_ranks(test_rank *self)
         CHECK_REFUSED(coh_get_view(self->world, &byte, 1, forged), COH_UNKNOWN_RANK, words);
         CHECK_REFUSED(coh_peer_query(self->world, rank, &state, text, sizeof text),
                       COH_UNKNOWN_RANK, words);
-        coh_array array = {COH_I8, heap.offset, 1};
+        coh_array array = {COH_I8, heap.offset, 1, heap.number};
         CHECK_REFUSED(coh_put_array(self->world, array, rank, COH_I8, &byte, 1), COH_UNKNOWN_RANK,
                       words);
         CHECK_REFUSED(coh_get_array(self->world, COH_I8, &byte, 1, array, rank), COH_UNKNOWN_RANK,

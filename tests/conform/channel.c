@@ -5,7 +5,7 @@ static void memory_is_unsupported(test_rank *self)
 {
     char mark;
     void *memory = &mark;
-    coh_array array = {COH_I8, 5, 6};
+    coh_array array = {COH_I8, 5, 6, 0};
     CHECK_REFUSED(coh_malloc(self->world, 100, &memory), COH_UNSUPPORTED, "malloc|sim:channel");
     CHECK_REFUSED(coh_calloc(self->world, 10, 10, &memory), COH_UNSUPPORTED, "calloc|sim:channel");
     CHECK_REFUSED(coh_align(self->world, 64, 10, &memory), COH_UNSUPPORTED, "align|sim:channel");
@@ -21,7 +21,7 @@ static void transfers_are_unsupported(test_rank *self)
 {
     char byte = 1;
     void *direct;
-    coh_view view = {0, 0, 1};
+    coh_view view = {.length = 1};
     coh_heap_stats stats = {.size = sizeof stats};
     CHECK_STATUS(coh_put(self->world, &byte, &byte, 1, 0), COH_UNSUPPORTED);
     CHECK_STATUS(coh_get(self->world, &byte, &byte, 1, 0), COH_UNSUPPORTED);

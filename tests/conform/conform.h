@@ -18,6 +18,7 @@
     X(epochs)             \
     X(crew)               \
     X(heap)               \
+    X(heaps)              \
     X(rma)                \
     X(bounds)             \
     X(views)              \

@@ -25,7 +25,7 @@ static void facts_of_ranges(test_rank *self)
     coh_heap_stats stats = {.size = sizeof stats};
     coh_view view, part;
     int peer = self->size - 1;
-    CHECK_OK(COH_MALLOC(self->world, 4096, &memory));
+    CHECK_OK(coh_malloc(self->world, 4096, (void **)&memory));
     CHECK_OK(coh_heap_query(self->world, &stats));
     CHECK_OK(coh_view_of(self->world, memory, 100, peer, &view));
 
@@ -34,12 +34,12 @@ static void facts_of_ranges(test_rank *self)
     coh_error facts = last_facts();
     is_about(&facts, COH_OUT_OF_BOUNDS, "coh_put", self->rank, peer);
     CHECK(facts.offset == view.offset && facts.length == stats.committed + 1
-          && facts.limit == stats.committed);
+          && facts.limit == stats.committed && facts.heap == view.heap);
 
     CHECK_STATUS(coh_get(self->world, &byte, memory, 1, self->size), COH_UNKNOWN_RANK);
     facts = last_facts();
     is_about(&facts, COH_UNKNOWN_RANK, "coh_get", self->rank, self->size);
-    CHECK(facts.limit == (uint64_t)self->size && facts.offset == COH_NO_FACT);
+    CHECK(facts.limit == (uint64_t)self->size && facts.offset == COH_NO_FACT && facts.heap == -1);
 
     CHECK_STATUS(coh_view_part(view, 90, 20, &part), COH_OUT_OF_BOUNDS);
     facts = last_facts();
@@ -57,7 +57,8 @@ static void facts_of_memory(test_rank *self)
     void *memory;
     CHECK_STATUS(coh_malloc(self->world, (size_t)1 << 46, &memory), COH_NO_MEMORY);
     coh_error facts = last_facts();
-    is_about(&facts, COH_NO_MEMORY, "coh_malloc", self->rank, -1);
+    is_about(&facts, COH_NO_MEMORY, test_uses_further_heap() ? "coh_heap_malloc" : "coh_malloc",
+             self->rank, -1);
     CHECK(facts.length == UINT64_C(1) << 46 && facts.limit < facts.length);
 }
 

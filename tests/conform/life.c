@@ -168,7 +168,7 @@ static void finalize_twice(test_rank *self)
     CHECK_REFUSED(coh_put(world, &memory, &memory, 1, 0), COH_FINALIZED, "put");
     CHECK_REFUSED(coh_get(world, &memory, &memory, 1, 0), COH_FINALIZED, "get");
     CHECK_REFUSED(coh_ptr(world, &memory, 0, &memory), COH_FINALIZED, "ptr");
-    CHECK_REFUSED(coh_heap_query(world, &stats), COH_FINALIZED, "heap_query");
+    CHECK_REFUSED(coh_heap_query(world, &stats), COH_FINALIZED, "coh_heap_");
     CHECK_STATUS(coh_global_exit(world, 3), COH_FINALIZED);
     CHECK_OK(coh_finalize(world));
 }

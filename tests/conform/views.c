@@ -144,11 +144,11 @@ static void parts_of_arrays(test_rank *self)
 static void array_types_must_exist(test_rank *self)
 {
     static const int bad[] = {0, 16, -1, 1000};
-    coh_array array = {COH_I8, 1, 2};
+    coh_array array = {COH_I8, 1, 2, 0};
     void *pointer;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         coh_dtype dtype = (coh_dtype)bad[i];
-        coh_array forged = {dtype, 0, 1};
+        coh_array forged = {.dtype = dtype, .count = 1};
         char byte;
         CHECK_STATUS(coh_array_malloc(self->world, dtype, 10, &array, &pointer),
                      COH_INVALID_ARGUMENT);

@@ -217,6 +217,31 @@ void scopes(const coh::world &world)
     EXPECT(live(world) == before + 1);
 }
 
+void heaps(const coh::world &world)
+{
+    std::uint64_t before = live(world);
+    coh::heap heap = world.make_heap(1 << 22);
+    EXPECT(heap.number() == 1);
+    auto box = heap.allocate<int>(4);
+    const int mine[] = {world.rank() + 1};
+    world.put(box.data(), mine, (world.rank() + 1) % world.size());
+    world.barrier();
+    EXPECT(box[0] == (world.rank() + world.size() - 1) % world.size() + 1 && box[3] == 0);
+    EXPECT(live(world) == before);
+    coh::heap moved = std::move(heap);
+    EXPECT(heap.get() == nullptr && heap.number() == -1);
+    box.free();
+    auto left = moved.allocate<char>(10);
+    moved.destroy();
+    bool refused = false;
+    try {
+        left.free();
+    } catch (const coh::error &error) {
+        refused = error.status() == COH_NOT_SYMMETRIC;
+    }
+    EXPECT(refused);
+}
+
 void rank(coh::world &world)
 {
     puts_and_gets(world);
@@ -224,6 +249,7 @@ void rank(coh::world &world)
     messages(world);
     teams(world);
     scopes(world);
+    heaps(world);
     coh::world moved = std::move(world);
     moved.finalize();
     EXPECT(moved.get() == nullptr);

@@ -122,6 +122,63 @@ static void very_few_descriptors(test_rank *self)
     joins_or_names_the_limit(self, "6|descriptor");
 }
 
+/* ---- further heaps ---- */
+
+static coh_status make_heap(test_rank *self, uint64_t bytes)
+{
+    coh_heap_options options = COH_HEAP_OPTIONS_INIT;
+    coh_heap *heap = NULL;
+    options.bytes = bytes;
+    coh_status status = coh_heap_create(self->world, &options, &heap);
+    CHECK((status == COH_OK) == (heap != NULL));
+    return status == COH_OK ? coh_heap_destroy(heap) : status;
+}
+
+/* On one rank only: all are told, and a smaller one can be made. */
+static void no_address_space_for_a_heap(test_rank *self)
+{
+    if (TEST_SANITIZED) {
+        test_skip("a sanitizer needs the address space itself");
+        return;
+    }
+    if (!CHECK_OK(test_join(self)))
+        return;
+    if (self->rank == 1 && !set_limit(RLIMIT_AS, address_space_in_use() + 1024 * MIB))
+        return;
+    CHECK_REFUSED(make_heap(self, 8192 * MIB), COH_LIMIT, "heap_create|rank 1");
+    CHECK_OK(make_heap(self, 16 * MIB));
+    work_a_little(self, MIB);
+    CHECK_OK(coh_finalize(self->world));
+}
+
+/* None for the heap itself on rank 1, then one: but none for the others' heaps, so that cards are lost on the
+ * way. */
+static void no_descriptors_for_a_heap(test_rank *self)
+{
+    enum { MOST = 64 };
+    int taken[MOST], count = 0;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    if (self->rank == 1) {
+        set_limit(RLIMIT_NOFILE, MOST);
+        while (count < MOST && (taken[count] = dup(0)) >= 0)
+            count++;
+    }
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_REFUSED(make_heap(self, 16 * MIB), COH_LIMIT, "heap_create|rank 1");
+    for (int open = 2; self->rank == 1 && open > 0; open--)
+        close(taken[--count]);
+    CHECK_OK(coh_barrier(self->world));
+    coh_status status = make_heap(self, 16 * MIB);
+    CHECK_STATUS(status, COH_LIMIT);
+    while (count > 0)
+        close(taken[--count]);
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_STATUS(make_heap(self, 16 * MIB), COH_TRANSPORT);
+    work_a_little(self, MIB);
+    CHECK_OK(coh_finalize(self->world));
+}
+
 static void no_locked_memory(test_rank *self)
 {
     if (set_limit(RLIMIT_MEMLOCK, 0) && CHECK_OK(test_join(self))) {
@@ -174,6 +231,8 @@ const test_case fault_limits[] = {
          .environment = "COHORT_INIT_TIMEOUT=2"),
     CASE(very_few_descriptors, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=2"),
+    CASE(no_address_space_for_a_heap, "F11", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
+    CASE(no_descriptors_for_a_heap, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
     CASE(no_locked_memory, "F14", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
     CASE(tiny_dev_shm, "F12", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
     CASE(no_dev_shm, "F12", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),

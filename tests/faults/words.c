@@ -93,6 +93,16 @@ static bool meet_in_teams(struct run *run)
     return true;
 }
 
+static bool use_a_heap(struct run *run)
+{
+    coh_heap_options options = COH_HEAP_OPTIONS_INIT;
+    coh_heap *heap;
+    void *memory;
+    options.bytes = 1 << 21;
+    return going(run, coh_heap_create(run->self->world, &options, &heap))
+           && going(run, coh_heap_malloc(heap, 100, &memory)) && going(run, coh_heap_destroy(heap));
+}
+
 static bool pass_messages(struct run *run, int round)
 {
     coh_team *world = coh_team_world(run->self->world);
@@ -111,7 +121,7 @@ coh_status fault_vocabulary(test_rank *self, _Atomic uint64_t *stamps, int round
         return run.status;
     for (int round = 1; round <= rounds; round++)
         if (!count_everywhere(&run) || !signal_around(&run, (uint64_t)round) || !take_turns(&run)
-            || !meet_in_teams(&run) || !pass_messages(&run, round))
+            || !meet_in_teams(&run) || !pass_messages(&run, round) || !use_a_heap(&run))
             return run.status;
     return coh_barrier(self->world);
 }
@@ -257,6 +267,8 @@ const test_case fault_words[] = {
     STRUCK("send", "3"),
     STRUCK("receive", "3"),
     STRUCK("broadcast", "3"),
+    STRUCK("heap_create", "3"),
+    STRUCK("heap_destroy", "3"),
     CASE(waits_end_with_their_writer, "F1 F26", ON_MEMORY, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
     CASE(words_of_the_lost, "F1 F26", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,

@@ -142,6 +142,28 @@ uint64_t test_random(uint64_t *state);
 /* Whether the suite runs with COHORT_CHECK=order, in which peers' memory has no address here. */
 bool test_looks_for_races(void);
 
+/*
+ * With --heap these allocate from a further heap of the world, so that the whole suite runs on it: in rows of
+ * mode TEST_JOINED. In parentheses, (coh_malloc)(...) is the world's own all the same.
+ */
+coh_status test_malloc(coh_world *world, size_t bytes, void **pointer);
+coh_status test_calloc(coh_world *world, size_t count, size_t size, void **pointer);
+coh_status test_align(coh_world *world, size_t alignment, size_t bytes, void **pointer);
+coh_status test_realloc(coh_world *world, void *pointer, size_t bytes, void **resized);
+coh_status test_array_malloc(coh_world *world, coh_dtype dtype, size_t count, coh_array *array,
+                             void **pointer);
+coh_status test_heap_query(coh_world *world, coh_heap_stats *stats);
+#define coh_malloc(world, bytes, pointer)           test_malloc(world, bytes, pointer)
+#define coh_calloc(world, count, size, pointer)     test_calloc(world, count, size, pointer)
+#define coh_align(world, alignment, bytes, pointer) test_align(world, alignment, bytes, pointer)
+#define coh_realloc(world, pointer, bytes, resized) test_realloc(world, pointer, bytes, resized)
+#define coh_array_malloc(world, dtype, count, array, pointer) \
+    test_array_malloc(world, dtype, count, array, pointer)
+#define coh_heap_query(world, stats) test_heap_query(world, stats)
+
+/* Whether the suite runs on a further heap. */
+bool test_uses_further_heap(void);
+
 /* Iterations, divided where every step is slow: under sanitizers, and on the simulator. */
 int test_scaled(const test_rank *self, int iterations);
 
@@ -151,7 +173,7 @@ int test_scaled(const test_rank *self, int iterations);
 void test_fill(void *memory, size_t bytes, uint64_t seed);
 size_t test_differs(const void *memory, size_t bytes, uint64_t seed);
 
-/* The main function of a suite: parses --engine, --ranks, --case, --check, --list, --repeat, and runs
+/* The main function of a suite: parses --engine, --ranks, --case, --check, --heap, --list, --repeat, and runs
  * the rows as one cmocka group. */
 int test_suite(int argc, char **argv, const test_case *const *tables, const size_t *counts,
                size_t table_count);

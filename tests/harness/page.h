@@ -25,6 +25,14 @@ void test_page_reset(void);
 /* Runs one rank's part: join, body, finalize, as the row's mode says. */
 void test_rank_run(test_rank *self);
 
+/* ---- heap.c: --heap ---- */
+
+/* How many heaps each world of a joined row gets beside its own; the last is what bodies allocate from. */
+void test_heaps_choose(int count);
+
+/* Makes them, for a world that was just joined. Collective. */
+void test_heaps_make(test_rank *self);
+
 /* ---- stacks.c ---- */
 
 /* Makes the file that stacks are collected in; once, before any process is started. */

@@ -118,6 +118,7 @@ void test_rank_run(test_rank *self)
     if (self->row->mode != TEST_JOINED) {
         self->row->body(self);
     } else if (CHECK_OK(test_join(self))) {
+        test_heaps_make(self);
         self->row->body(self);
         finalize_unless_failed(self);
     }

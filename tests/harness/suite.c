@@ -113,7 +113,8 @@ static void add_row(struct plans *plans, const struct choice *choice, const test
                     const struct engine_row *engine)
 {
     if (!(row->engines & engine->mask) || (choice->name && strcmp(choice->name, row->name) != 0)
-        || (choice->engine && strcmp(choice->engine, engine->name) != 0))
+        || (choice->engine && strcmp(choice->engine, engine->name) != 0)
+        || (test_uses_further_heap() && row->mode != TEST_JOINED))
         return;
     for (int size = 1; size <= SIZE_MOST; size++) {
         if (!(row->sizes >> size & 1) || (choice->ranks && choice->ranks != size))
@@ -132,7 +133,7 @@ static int usage(const char *program, const char *complaint, const char *value)
     fprintf(stderr,
             "%s: %s '%s'\n"
             "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-            "       [--check on|order] [--hosts K] [--repeat N] [--list]\n",
+            "       [--check on|order] [--hosts K] [--heap 1..62] [--repeat N] [--list]\n",
             program, complaint, value, program, SIZE_MOST);
     return 2;
 }
@@ -151,7 +152,9 @@ static int parse(int argc, char **argv, struct choice *choice)
         {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
         {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
         {"list", no_argument, NULL, 'l'},         {"check", required_argument, NULL, 'k'},
-        {"hosts", required_argument, NULL, 'h'},  {NULL, 0, NULL, 0},
+        {"hosts", required_argument, NULL, 'h'},
+        {"heap", required_argument, NULL, 'p'},
+        {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
@@ -178,6 +181,11 @@ static int parse(int argc, char **argv, struct choice *choice)
             test_hosts = atoi(optarg);
             if (test_hosts < 1)
                 return usage(argv[0], "not a number of hosts:", optarg);
+            break;
+        case 'p':
+            test_heaps_choose(atoi(optarg));
+            if (!test_uses_further_heap())
+                return usage(argv[0], "not the number of a further heap:", optarg);
             break;
         case 'l':
             choice->list = true;

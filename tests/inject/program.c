@@ -74,6 +74,19 @@ static bool allocates(rank *self)
            && TRY(coh_free(self->world, moved)) && TRY(coh_free(self->world, zero));
 }
 
+static bool makes_heap(rank *self)
+{
+    coh_heap *heap = NULL;
+    coh_heap_options options = COH_HEAP_OPTIONS_INIT;
+    int right = (self->rank + 1) % self->size, left = (self->rank + self->size - 1) % self->size;
+    unsigned char *memory = NULL, mine = (unsigned char)(1 + self->rank);
+    options.bytes = 4 * LARGE;
+    return TRY(coh_heap_create(self->world, &options, &heap))
+           && TRY(coh_heap_calloc(heap, LARGE, 1, (void **)&memory))
+           && TRY(coh_put(self->world, memory, &mine, 1, right)) && TRY(coh_barrier(self->world))
+           && MUST(memory[0] == 1 + left) && TRY(coh_heap_destroy(heap));
+}
+
 /* ---- one-sided ---- */
 
 static bool puts_and_gets(rank *self)
@@ -296,7 +309,7 @@ static const struct step {
 } steps[] = {
     {allocates, true}, {puts_and_gets, true}, {uses_context, true},  {locks, true},
     {splits, false},   {sends, false},        {collects_own, false}, {collects_symmetric, true},
-    {registers, true},
+    {registers, true}, {makes_heap, true},
 };
 
 void program_run(rank *self)

@@ -66,7 +66,7 @@ static void values_that_change(void **state)
     cohi_doing_show(world, &awaited, 2, &shown);
     assert_string_equal(listed(world), "rank 0: i32 != -5, is 6, offset 8, among others");
     assert_int_equal(atomic_load(&shown->turn), turn);
-    awaited.word.offset = 16;
+    awaited.word.spot = 16;
     cohi_doing_show(world, &awaited, 3, &shown);
     assert_int_not_equal(atomic_load(&shown->turn), turn);
     cohi_doing_hide(&shown);

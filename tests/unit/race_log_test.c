@@ -14,12 +14,19 @@ enum { HEAP = 16 << 20, OTHER = 3 };
 
 static cohi_race_log *log_;
 static cohi_race_view view;
+static coh_world *world;
+static char *heap;
 
 static int set_up(void **state)
 {
     (void)state;
     log_ = mmap(NULL, COHI_LOG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    view = (cohi_race_view){.heap = calloc(1, HEAP)};
+    heap = calloc(1, HEAP);
+    world = aligned_alloc(_Alignof(coh_world), sizeof *world);
+    memset(world, 0, sizeof *world);
+    world->peers = calloc(1, sizeof *world->peers);
+    world->peers[0].heap = heap;
+    view = (cohi_race_view){.world = world};
     cohi_race_log_open(log_);
     return !cohi_race_log_take(log_, 0, 0);
 }
@@ -28,7 +35,9 @@ static int tear_down(void **state)
 {
     (void)state;
     cohi_race_log_give(log_);
-    free(view.heap);
+    free(world->peers);
+    free(world);
+    free(heap);
     return munmap(log_, COHI_LOG_BYTES);
 }
 
@@ -37,7 +46,7 @@ static uint64_t put(uint64_t offset, uint64_t bytes, int value, uint64_t epoch)
 {
     char *payload = malloc(bytes);
     memset(payload, value, bytes);
-    cohi_race_entry entry = {.offset = offset, .bytes = bytes, .source = OTHER, .epoch = epoch};
+    cohi_race_entry entry = {.spot = offset, .bytes = bytes, .source = OTHER, .epoch = epoch};
     uint64_t number = cohi_race_log_add(log_, &view, &entry, payload);
     free(payload);
     return number;
@@ -51,10 +60,10 @@ static void fences_are_kept(void **state)
     uint64_t flag = put(200, 8, 3, 2);
     uint64_t after = put(300, 100, 4, 3);
     cohi_race_log_bring(log_, &view, cohi_race_log_find(log_, flag), true);
-    assert_int_equal(view.heap[0], 2);
-    assert_int_equal(view.heap[99], 2);
-    assert_int_equal(view.heap[200], 3);
-    assert_int_equal(view.heap[300], 0);
+    assert_int_equal(heap[0], 2);
+    assert_int_equal(heap[99], 2);
+    assert_int_equal(heap[200], 3);
+    assert_int_equal(heap[300], 0);
     assert_non_null(cohi_race_log_find(log_, after));
     assert_null(cohi_race_log_find(log_, flag));
 }
@@ -63,7 +72,7 @@ static void a_signal_has_its_data_and_no_more(void **state)
 {
     (void)state;
     put(0, 100, 1, 0);
-    cohi_race_entry signal = {.offset = 400,
+    cohi_race_entry signal = {.spot = 400,
                               .bytes = 8,
                               .source = OTHER,
                               .kind = COHI_RACE_SIGNAL_ADD,
@@ -71,9 +80,9 @@ static void a_signal_has_its_data_and_no_more(void **state)
                               .data = put(200, 100, 2, 0)};
     uint64_t number = cohi_race_log_add(log_, &view, &signal, NULL);
     cohi_race_log_bring(log_, &view, cohi_race_log_find(log_, number), false);
-    assert_int_equal(view.heap[400], 5);
-    assert_int_equal(view.heap[299], 2);
-    assert_int_equal(view.heap[0], 0);
+    assert_int_equal(heap[400], 5);
+    assert_int_equal(heap[299], 2);
+    assert_int_equal(heap[0], 0);
 }
 
 /* Unfenced: the last long put comes first, words keep their order. */
@@ -86,8 +95,8 @@ static void unfenced_orders(void **state)
     put(200, 8, 2, 0);
     assert_true(cohi_race_log_complete(log_, OTHER, 0, NULL));
     assert_true(cohi_race_log_bring_complete(log_, &view));
-    assert_int_equal(view.heap[0], 1);
-    assert_int_equal(view.heap[200], 2);
+    assert_int_equal(heap[0], 1);
+    assert_int_equal(heap[200], 2);
     assert_false(cohi_race_log_bring_complete(log_, &view));
 }
 
@@ -104,7 +113,7 @@ static void barriers_complete_for_those_that_come(void **state)
     assert_false(cohi_race_log_bring_complete(log_, &view));
     view.entered = 2;
     assert_true(cohi_race_log_bring_complete(log_, &view));
-    assert_int_equal(view.heap[50], 1);
+    assert_int_equal(heap[50], 1);
 }
 
 static void a_brought_range_stays_until_it_is_ordered(void **state)
@@ -112,7 +121,7 @@ static void a_brought_range_stays_until_it_is_ordered(void **state)
     (void)state;
     uint64_t number = put(64, 100, 1, 0);
     cohi_race_log_bring(log_, &view, cohi_race_log_find(log_, number), false);
-    assert_int_equal(view.heap[64], 1);
+    assert_int_equal(heap[64], 1);
     assert_non_null(cohi_race_log_next(log_, NULL, 100, 1));
     assert_null(cohi_race_log_next(log_, NULL, 164, 10));
     assert_null(cohi_race_log_next(log_, NULL, 0, 64));
@@ -127,18 +136,18 @@ static void room(void **state)
     (void)state;
     for (int i = 0; i < PIECES; i++) {
         put((uint64_t)i * LONG, LONG, i + 1, 0);
-        assert_int_equal(view.heap[i * LONG], 0);
-        assert_int_equal(view.heap[i * LONG + COHI_RACE_HELD_BYTES], i + 1);
+        assert_int_equal(heap[i * LONG], 0);
+        assert_int_equal(heap[i * LONG + COHI_RACE_HELD_BYTES], i + 1);
     }
-    assert_int_equal(view.heap[0], 1);
+    assert_int_equal(heap[0], 1);
     for (uint64_t i = 0; i < 2 * COHI_RACE_ENTRIES; i++)
         put(15 << 20 | i * 8, 8, 7, 0);
     cohi_race_log_complete(log_, OTHER, 0, NULL);
     cohi_race_log_bring_complete(log_, &view);
     for (int i = 0; i < PIECES * LONG; i += 4096)
-        assert_int_equal(view.heap[i], i / LONG + 1);
+        assert_int_equal(heap[i], i / LONG + 1);
     for (int i = 0; i < 2 * COHI_RACE_ENTRIES; i++)
-        assert_int_equal(view.heap[(15 << 20) + 8 * i], 7);
+        assert_int_equal(heap[(15 << 20) + 8 * i], 7);
     assert_int_equal(log_->free_blocks, COHI_RACE_BLOCKS);
 }
 

@@ -1,6 +1,6 @@
 #include "coll/mapped/buffers.h"
 
-#include "core/onesided/rma.h"
+#include "core/heap/locate.h"
 #include "core/team/posts.h"
 
 static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes)
@@ -10,10 +10,8 @@ static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes
         return 0;
     if (world->crew)
         return (uint64_t)(uintptr_t)buffer;
-    return cohi_heap_offset_of(world, buffer, bytes);
+    return cohi_heap_spot_of(world, buffer, bytes);
 }
-
-_Static_assert(COHI_NO_WINDOW == COHI_NO_PLACE, "what lies in no window has no place");
 
 /* An all_to_all in place overwrites what others have yet to read: it goes by the staging area. */
 static bool is_shared(const cohi_call *call)
@@ -66,7 +64,7 @@ char *cohi_place_at(const cohi_call *call, cohi_side side, int index)
     coh_world *world = call->team->world;
     uint64_t word = word_of(call, side, index);
     return world->crew ? (char *)(uintptr_t)word
-                       : world->peers[call->team->ranks[index]].heap + word;
+                       : cohi_heap_reach(world, call->team->ranks[index], word);
 }
 
 int cohi_place_lacking(const cohi_call *call, cohi_side side)
@@ -100,8 +98,8 @@ uint64_t cohi_place_most(const cohi_call *call)
 coh_status cohi_place_refuse(const cohi_call *call, cohi_side side, int index)
 {
     return cohi_world_fail(call->team->world, call->name, COH_UNSUPPORTED,
-                           "algorithm %s works in place on the symmetric heap, and the %s of rank "
-                           "%d is not in it (or, of an all_to_all, is its target)",
+                           "algorithm %s works in place on symmetric heaps, and the %s of rank %d "
+                           "is in none (or, of an all_to_all, is its target)",
                            call->algorithm->name, side == COHI_SOURCE ? "source" : "target",
                            call->team->ranks[index]);
 }

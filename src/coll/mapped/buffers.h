@@ -9,7 +9,7 @@
 /*
  * buffers.h - where the buffers of a call are, as the other members reach them.
  *
- * A member posts where its source and target are: in its heap, or, for ranks of one process,
+ * A member posts where its source and target are: in a heap of its own, or, for ranks of one process,
  * anywhere. What is in neither is private, and has no place.
  */
 #ifndef COHI_COLL_MAPPED_BUFFERS_H
@@ -20,14 +20,14 @@
 
 /* What is posted. */
 typedef struct cohi_posted_place {
-    uint64_t source, target; /* offset in the heap, or address; COHI_NO_PLACE */
+    uint64_t source, target; /* spot, or address; COHI_NO_PLACE */
     uint64_t most;           /* elements of the longest block that this member sends */
     uint32_t fetching;       /* a cohi_fetching: what the member knows of reading the others */
     uint32_t staged;         /* whether its stages are backed with memory */
     uint64_t source_at, target_at, self_at; /* addresses: of the buffers, and of this post */
 } cohi_posted_place;
 
-#define COHI_NO_PLACE UINT64_MAX
+#define COHI_NO_PLACE COHI_NO_SPOT
 
 typedef enum cohi_side { COHI_SOURCE, COHI_TARGET } cohi_side;
 

@@ -23,9 +23,9 @@ static coh_status commit_everywhere(cohi_crew *crew, const char *call, const coh
         if (!crew->worlds[rank])
             return cohi_world_fail(first, call, COH_PEER_LOST,
                                    "rank %d is lost: finalized while others still needed it", rank);
-        coh_status status = cohi_heap_commit(crew->worlds[rank], bytes);
+        coh_status status = cohi_heap_commit(crew->worlds[rank]->heaps[0], bytes);
         for (int done = 0; status != COH_OK && done <= rank; done++)
-            cohi_heap_trim(crew->worlds[done]);
+            cohi_heap_trim(crew->worlds[done]->heaps[0]);
         if (status != COH_OK)
             return cohi_world_fail(first, call, status, "rank %d failed: %s", rank,
                                    coh_status_text(status));

@@ -2,31 +2,16 @@
 
 #include "base/os.h"
 #include "core/team/agree.h"
-#include "core/heap/blocks.h"
 #include "core/heap/driven.h"
 #include "core/world/fault.h"
 #include "core/health/order.h"
-#include "core/heap/register.h"
-#include "core/heap/locate.h"
 #include "core/team/enter.h"
 #include "core/team/rounds.h"
 #include "memory/host_region.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct cohi_heap {
-    pthread_mutex_t lock; /* of `blocks`; collectives change it one at a time, others look */
-    cohi_blocks *blocks;
-    uint64_t reserved;
-    uint64_t backed; /* on this rank; beyond heap_limit only while a growth is agreed on */
-    uint64_t turns;  /* allocation calls made, for driven ranks */
-    uint64_t bare_from, bare_to; /* what a growth leaves without memory: see cohi_heap_take_bare */
-    uint64_t refill_from,
-        refill_to; /* of the block being made: was given back, gets memory again */
-    uint64_t keep; /* free bytes that are not given back */
-    bool checks;
-};
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
@@ -52,6 +37,11 @@ struct cohi_heap {
 #define KEEP_FIRST (64 * MIB)
 #define KEEP_PART  8
 
+static int segment_of(const coh_heap *heap)
+{
+    return COHI_SEGMENT_HEAP + heap->number;
+}
+
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
     return (value + to - 1) / to * to;
@@ -75,76 +65,144 @@ uint64_t cohi_heap_reservation(uint64_t asked, int size)
 }
 
 /* Where the bound goes so that `needed` bytes are inside; the same on all ranks. */
-static uint64_t next_limit(const coh_world *world, uint64_t needed)
+static uint64_t next_limit(const coh_heap *heap, uint64_t needed)
 {
-    uint64_t limit = atomic_load(&((coh_world *)world)->heap_limit);
+    uint64_t limit = atomic_load(heap->limit);
     uint64_t ahead = limit / 4 < MOST_AHEAD ? limit / 4 : MOST_AHEAD;
     uint64_t target = needed > limit + ahead ? needed : limit + ahead;
     target = round_up(target, target < LARGE_STEP ? SMALL_STEP : LARGE_STEP);
-    return target < world->heap->reserved ? target : world->heap->reserved;
+    return target < heap->reserved ? target : heap->reserved;
 }
 
-/* The first block is memory that was there before the heap, and that nothing backs or frees. */
-static bool take_prepared(struct cohi_heap *heap, coh_world *world)
-{
-    uint64_t offset = 0;
-    heap->backed = world->prepared;
-    atomic_store(&world->heap_limit, world->prepared);
-    return world->prepared == 0
-           || (cohi_blocks_take(heap->blocks, world->prepared, COHI_BLOCK_BYTES, &offset)
-               && offset == 0);
-}
+/* ---- opening and closing ---- */
 
-coh_status cohi_heap_open(coh_world *world, uint64_t bytes, bool checks)
+coh_heap *cohi_heap_handle(coh_world *world, int number)
 {
-    struct cohi_heap *heap = calloc(1, sizeof *heap);
+    coh_heap *heap = world->heaps[number];
     if (heap)
-        heap->blocks = cohi_blocks_create(bytes);
-    if (!heap || !heap->blocks || !take_prepared(heap, world)) {
-        if (heap)
-            cohi_blocks_destroy(heap->blocks);
-        free(heap);
-        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the heap's map");
-    }
+        return heap;
+    heap = calloc(1, sizeof *heap);
+    if (!heap)
+        return NULL;
+    heap->world = world;
+    heap->number = number;
+    heap->limit = number == 0 ? &world->heap_limit : &heap->own_limit;
+    world->heaps[number] = heap;
+    if (world->heap_count <= number)
+        world->heap_count = number + 1;
+    return heap;
+}
+
+coh_status cohi_heap_open(coh_heap *heap, char *base, uint64_t bytes)
+{
+    heap->blocks = cohi_blocks_create(bytes);
+    if (!heap->blocks)
+        return cohi_fail(COH_NO_MEMORY, "out of memory for the heap's map");
     pthread_mutex_init(&heap->lock, NULL);
-    heap->reserved = bytes;
+    heap->backed = 0;
     heap->keep = KEEP_FIRST;
-    heap->checks = checks;
-    world->heap = heap;
+    heap->base = base;
+    atomic_store(heap->limit, 0);
+    heap->reserved = bytes; /* from now on it is found */
     return COH_OK;
 }
 
-void cohi_heap_close(coh_world *world)
+/* The first block is memory that was there before the heap, and that nothing backs or frees. */
+static coh_status take_prepared(coh_heap *heap, uint64_t bytes)
 {
-    if (!world->heap)
+    uint64_t offset = 0;
+    heap->backed = bytes;
+    atomic_store(heap->limit, bytes);
+    if (bytes == 0 || cohi_blocks_take(heap->blocks, bytes, COHI_BLOCK_BYTES, &offset))
+        return COH_OK;
+    return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the heap's map");
+}
+
+coh_status cohi_heap_open_own(coh_world *world, uint64_t bytes)
+{
+    coh_heap *heap = cohi_heap_handle(world, 0);
+    if (!heap)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the heap's map");
+    coh_status status = cohi_heap_open(heap, world->heap_base, bytes);
+    return status == COH_OK ? take_prepared(heap, world->prepared) : status;
+}
+
+void cohi_heap_close(coh_heap *heap)
+{
+    if (heap->reserved == 0)
         return;
-    cohi_blocks_destroy(world->heap->blocks);
-    pthread_mutex_destroy(&world->heap->lock);
-    free(world->heap);
-    world->heap = NULL;
+    heap->reserved = 0;
+    cohi_blocks_destroy(heap->blocks);
+    pthread_mutex_destroy(&heap->lock);
+}
+
+void cohi_heap_close_all(coh_world *world)
+{
+    for (int number = 0; number < world->heap_count; number++)
+        if (world->heaps[number])
+            cohi_heap_close(world->heaps[number]);
+}
+
+void cohi_heap_forget_all(coh_world *world)
+{
+    for (int number = 0; number < world->heap_count; number++) {
+        coh_heap *heap = world->heaps[number];
+        if (heap)
+            free(heap->peers);
+        free(heap);
+    }
+    world->heap_count = 0;
 }
 
 uint64_t cohi_heap_reserved(const coh_world *world)
 {
-    return world->heap->reserved;
+    return world->heaps[0]->reserved;
 }
 
-bool cohi_heap_checks(const coh_world *world)
+coh_status cohi_heap_check_own(const coh_world *world, const char *call)
 {
-    return world->heap->checks;
+    if (COHI_LIKELY(world->heaps[0] != NULL))
+        return COH_OK;
+    return cohi_world_fail(world, call, COH_UNSUPPORTED,
+                           "engine %s has no one-sided memory, so there is no heap",
+                           world->engine->name);
 }
 
-bool cohi_heap_find(coh_world *world, uint64_t offset, uint64_t *start, uint64_t *bytes)
+coh_status cohi_heap_enter(coh_heap *heap, const char *call)
 {
-    pthread_mutex_lock(&world->heap->lock);
-    bool found = cohi_blocks_find(world->heap->blocks, offset, start, bytes);
-    pthread_mutex_unlock(&world->heap->lock);
+    if (!heap)
+        return cohi_fail(COH_INVALID_ARGUMENT, "%s: the heap is NULL", call);
+    coh_status status = cohi_world_enter(heap->world, call);
+    if (status == COH_OK && heap->reserved == 0)
+        status = cohi_world_fail(heap->world, call, COH_INVALID_ARGUMENT, "heap %d is destroyed",
+                                 heap->number);
+    return status;
+}
+
+cohi_heap_text cohi_heap_name(const coh_heap *heap)
+{
+    cohi_heap_text name = {"the heap"};
+    if (heap->number > 0)
+        snprintf(name.text, sizeof name.text, "heap %d", heap->number);
+    return name;
+}
+
+bool cohi_heap_find(coh_world *world, cohi_spot spot, cohi_spot *start, uint64_t *bytes)
+{
+    coh_heap *heap = cohi_heap_numbered(world, cohi_spot_heap(spot));
+    uint64_t offset = 0;
+    if (!heap)
+        return false;
+    pthread_mutex_lock(&heap->lock);
+    bool found = cohi_blocks_find(heap->blocks, cohi_spot_offset(spot), &offset, bytes);
+    pthread_mutex_unlock(&heap->lock);
+    *start = cohi_spot_make(heap->number, offset);
     return found;
 }
 
 /* ---- the map of blocks, under its lock ---- */
 
-static bool take(struct cohi_heap *heap, uint64_t bytes, uint64_t alignment, uint64_t *offset)
+static bool take(coh_heap *heap, uint64_t bytes, uint64_t alignment, uint64_t *offset)
 {
     pthread_mutex_lock(&heap->lock);
     bool taken = cohi_blocks_take(heap->blocks, bytes, alignment, offset);
@@ -155,14 +213,14 @@ static bool take(struct cohi_heap *heap, uint64_t bytes, uint64_t alignment, uin
     return taken;
 }
 
-static void give(struct cohi_heap *heap, uint64_t offset)
+static void give(coh_heap *heap, uint64_t offset)
 {
     pthread_mutex_lock(&heap->lock);
     cohi_blocks_give(heap->blocks, offset);
     pthread_mutex_unlock(&heap->lock);
 }
 
-static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
+static bool resize(coh_heap *heap, uint64_t offset, uint64_t bytes)
 {
     pthread_mutex_lock(&heap->lock);
     bool resized = cohi_blocks_resize(heap->blocks, offset, bytes);
@@ -171,19 +229,15 @@ static bool resize(struct cohi_heap *heap, uint64_t offset, uint64_t bytes)
     return resized;
 }
 
-static bool is_driven(const coh_world *world)
-{
-    return world->driven;
-}
-
 /* ---- backing ---- */
 
 /*
  * Long work goes in slices, each a beat, so that waiting ranks see progress; and before each
  * the memory is looked at again, since another job may be taking it at the same time.
  */
-static coh_status commit_slice(coh_world *world, uint64_t from, uint64_t to)
+static coh_status commit_slice(coh_heap *heap, uint64_t from, uint64_t to)
 {
+    coh_world *world = heap->world;
     cohi_os_memory memory = cohi_os_memory_look();
     atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
     if (to - from > memory.available) {
@@ -192,14 +246,14 @@ static coh_status commit_slice(coh_world *world, uint64_t from, uint64_t to)
         return cohi_fail(COH_NO_MEMORY, "%llu more bytes are needed, %s",
                          (unsigned long long)(to - from), text);
     }
-    return world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, from, to);
+    return world->engine->memory->segment_commit(world->endpoint, segment_of(heap), from, to);
 }
 
-static coh_status advance(coh_world *world, uint64_t to)
+static coh_status advance(coh_heap *heap, uint64_t to)
 {
-    coh_status status = commit_slice(world, world->heap->backed, to);
+    coh_status status = commit_slice(heap, heap->backed, to);
     if (status == COH_OK)
-        world->heap->backed = to;
+        heap->backed = to;
     return status;
 }
 
@@ -208,9 +262,9 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
+coh_status cohi_heap_commit(coh_heap *heap, uint64_t bytes)
 {
-    struct cohi_heap *heap = world->heap;
+    coh_world *world = heap->world;
     coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
     while (status == COH_OK && heap->backed < bytes) {
         uint64_t to = least(bytes, heap->backed + SLICE);
@@ -218,43 +272,44 @@ coh_status cohi_heap_commit(coh_world *world, uint64_t bytes)
             heap->backed = least(bytes, heap->bare_to);
         else
             status =
-                advance(world, heap->backed < heap->bare_from ? least(to, heap->bare_from) : to);
+                advance(heap, heap->backed < heap->bare_from ? least(to, heap->bare_from) : to);
     }
     return status;
 }
 
-static coh_status refill(coh_world *world)
+static coh_status refill(coh_heap *heap)
 {
-    uint64_t from = world->heap->refill_from, end = world->heap->refill_to;
+    uint64_t from = heap->refill_from, end = heap->refill_to;
     coh_status status = COH_OK;
     for (; status == COH_OK && from < end; from += SLICE)
-        status = commit_slice(world, from, least(end, from + SLICE));
+        status = commit_slice(heap, from, least(end, from + SLICE));
     return status;
 }
 
 /* Takes the memory from a bare range of the map; all ranks have done with what was there. */
-static void uncover(coh_world *world, uint64_t from, uint64_t to)
+static void uncover(coh_heap *heap, uint64_t from, uint64_t to)
 {
+    coh_world *world = heap->world;
     for (; from < to; from += SLICE) {
-        world->engine->memory->segment_decommit(world->endpoint, COHI_SEGMENT_HEAP, from,
+        world->engine->memory->segment_decommit(world->endpoint, segment_of(heap), from,
                                                 least(to, from + SLICE));
         atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
     }
 }
 
 /* What a call that failed had taken of a bare range is bare again. */
-static void strip(coh_world *world, uint64_t from, uint64_t to)
+static void strip(coh_heap *heap, uint64_t from, uint64_t to)
 {
     if (from == to)
         return;
-    pthread_mutex_lock(&world->heap->lock);
-    cohi_blocks_strip(world->heap->blocks, from, to);
-    pthread_mutex_unlock(&world->heap->lock);
-    uncover(world, from, to);
+    pthread_mutex_lock(&heap->lock);
+    cohi_blocks_strip(heap->blocks, from, to);
+    pthread_mutex_unlock(&heap->lock);
+    uncover(heap, from, to);
 }
 
 /* Whether the free block around has enough memory to give back, and the heap more than it keeps. */
-static bool is_worth_giving(const struct cohi_heap *heap, const cohi_hole *hole, uint64_t limit)
+static bool is_worth_giving(const coh_heap *heap, const cohi_hole *hole, uint64_t limit)
 {
     uint64_t end = least(hole->to, limit);
     uint64_t backed = end > hole->from ? end - hole->from : 0;
@@ -263,13 +318,13 @@ static bool is_worth_giving(const struct cohi_heap *heap, const cohi_hole *hole,
 }
 
 /* Frees a block, and gives memory back. Depends on the history of calls alone, as the map does. */
-static void discard(coh_world *world, uint64_t offset)
+static void discard(coh_heap *heap, uint64_t offset)
 {
-    struct cohi_heap *heap = world->heap;
-    uint64_t page = cohi_os_page_bytes(), limit = atomic_load(&world->heap_limit);
+    coh_world *world = heap->world;
+    uint64_t page = cohi_os_page_bytes(), limit = atomic_load(heap->limit);
     cohi_hole hole = {0};
     give(heap, offset);
-    if (is_driven(world))
+    if (world->driven)
         return;
     pthread_mutex_lock(&heap->lock);
     (void)cohi_blocks_hole(heap->blocks, offset, &hole);
@@ -279,61 +334,63 @@ static void discard(coh_world *world, uint64_t offset)
     (void)cohi_blocks_hole(heap->blocks, offset, &hole);
     pthread_mutex_unlock(&heap->lock);
     if (hole.bare_from <= round_up(offset, page) && hole.bare_to > offset)
-        uncover(world, hole.bare_from, hole.bare_to);
+        uncover(heap, hole.bare_from, hole.bare_to);
 }
 
-coh_status cohi_heap_fill(coh_world *world, uint64_t offset, uint64_t bytes)
+coh_status cohi_heap_fill(coh_heap *heap, uint64_t offset, uint64_t bytes)
 {
-    return world->engine->memory->segment_commit(world->endpoint, COHI_SEGMENT_HEAP, offset,
+    coh_world *world = heap->world;
+    return world->engine->memory->segment_commit(world->endpoint, segment_of(heap), offset,
                                                  offset + bytes);
 }
 
-void cohi_heap_trim(coh_world *world)
+void cohi_heap_trim(coh_heap *heap)
 {
-    struct cohi_heap *heap = world->heap;
-    uint64_t limit = atomic_load(&world->heap_limit);
+    coh_world *world = heap->world;
+    uint64_t limit = atomic_load(heap->limit);
     if (heap->backed <= limit)
         return;
-    world->engine->memory->segment_decommit(world->endpoint, COHI_SEGMENT_HEAP, limit,
-                                            heap->backed);
+    world->engine->memory->segment_decommit(world->endpoint, segment_of(heap), limit, heap->backed);
     heap->backed = limit;
 }
 
-static coh_status back(coh_world *world, const char *call, const cohi_record *record,
-                       uint64_t target)
+static coh_status back(coh_heap *heap, const char *call, const cohi_record *record, uint64_t target)
 {
-    uint64_t growth = target - atomic_load(&world->heap_limit);
-    coh_status status = cohi_heap_commit(world, target);
+    coh_world *world = heap->world;
+    uint64_t growth = target - atomic_load(heap->limit);
+    coh_status status = cohi_heap_commit(heap, target);
     if (status == COH_OK)
-        status = refill(world);
+        status = refill(heap);
     if (status == COH_OK)
         return COH_OK;
-    growth += world->heap->refill_to - world->heap->refill_from;
+    growth += heap->refill_to - heap->refill_from;
     return cohi_world_fail(world, call, status,
-                           "%llu bytes: rank %d cannot grow its heap by %llu bytes: %s",
+                           "%llu bytes: rank %d cannot grow %s by %llu bytes: %s",
                            (unsigned long long)record->argument[0], world->rank,
-                           (unsigned long long)growth, coh_last_error());
+                           cohi_heap_name(heap).text, (unsigned long long)growth, coh_last_error());
 }
 
-static void zero(coh_world *world, uint64_t from, uint64_t bytes)
+static void zero(coh_heap *heap, uint64_t from, uint64_t bytes)
 {
+    coh_world *world = heap->world;
     for (uint64_t done = 0; done < bytes; done += SLICE) {
         uint64_t left = bytes - done;
-        memset(world->heap_base + from + done, 0, left < SLICE ? left : SLICE);
+        memset(heap->base + from + done, 0, left < SLICE ? left : SLICE);
         atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
     }
 }
 
 /* One rank of each host looks, for all of them: looking each for itself, they would all pass, and
  * together take more than there is. */
-static coh_status check_memory(const coh_world *world, const char *call, uint64_t target)
+static coh_status check_memory(const coh_heap *heap, const char *call, uint64_t target)
 {
-    uint64_t limit = atomic_load(&((coh_world *)world)->heap_limit);
+    coh_world *world = heap->world;
+    uint64_t limit = atomic_load(heap->limit);
     uint64_t ranks = (uint64_t)world->local_size;
     cohi_os_memory memory = cohi_os_memory_look();
-    uint64_t bare_from = limit > world->heap->bare_from ? limit : world->heap->bare_from;
-    uint64_t bare = world->heap->bare_to > bare_from ? world->heap->bare_to - bare_from : 0;
-    uint64_t growth = target - limit - bare + world->heap->refill_to - world->heap->refill_from;
+    uint64_t bare_from = limit > heap->bare_from ? limit : heap->bare_from;
+    uint64_t bare = heap->bare_to > bare_from ? heap->bare_to - bare_from : 0;
+    uint64_t growth = target - limit - bare + heap->refill_to - heap->refill_from;
     if (world->local_rank != 0 || growth <= memory.available / ranks)
         return COH_OK;
     char text[COHI_OS_MEMORY_TEXT];
@@ -345,10 +402,9 @@ static coh_status check_memory(const coh_world *world, const char *call, uint64_
 }
 
 /* What was given back is needed again. */
-static void keep_more(coh_world *world, uint64_t bytes)
+static void keep_more(coh_heap *heap, uint64_t bytes)
 {
-    struct cohi_heap *heap = world->heap;
-    uint64_t most = heap->reserved / KEEP_PART / (uint64_t)world->size;
+    uint64_t most = heap->reserved / KEEP_PART / (uint64_t)heap->world->size;
     if (bytes > heap->keep && most > heap->keep)
         heap->keep = least(bytes, most);
 }
@@ -357,78 +413,66 @@ static void keep_more(coh_world *world, uint64_t bytes)
  * Agrees with all ranks on `record`, having backed the heap up to `needed` and, if told so, zeroed
  * the new block. Memory is asked for only after all agreed that there is enough.
  */
-static coh_status settle(coh_world *world, const char *call, cohi_record *record, uint64_t needed,
+static coh_status settle(coh_heap *heap, const char *call, cohi_record *record, uint64_t needed,
                          uint64_t zero_from, uint64_t zero_bytes)
 {
-    struct cohi_heap *heap = world->heap;
+    coh_world *world = heap->world;
     cohi_entry entry = cohi_entry_of(world->team, call, (cohi_opcode)record->op);
-    uint64_t limit = atomic_load(&world->heap_limit);
+    uint64_t limit = atomic_load(heap->limit);
     uint64_t refilled = record->status == COH_OK ? heap->refill_to - heap->refill_from : 0;
     bool grows = record->status == COH_OK && needed > limit;
-    uint64_t target = grows ? next_limit(world, needed) : limit;
+    uint64_t target = grows ? next_limit(heap, needed) : limit;
     if (grows || refilled > 0) {
-        record->status = (int32_t)check_memory(world, call, target);
+        record->status = (int32_t)check_memory(heap, call, target);
         coh_status status = cohi_agree(&entry, record);
         if (status != COH_OK)
             return status;
-        record->status = (int32_t)back(world, call, record, target);
+        record->status = (int32_t)back(heap, call, record, target);
     }
     if (record->status == COH_OK && zero_bytes > 0)
-        zero(world, zero_from, zero_bytes);
+        zero(heap, zero_from, zero_bytes);
     coh_status status = cohi_agree(&entry, record);
     if (status == COH_OK && grows)
-        atomic_store(&world->heap_limit, target);
+        atomic_store(heap->limit, target);
     else if (grows)
-        cohi_heap_trim(world);
+        cohi_heap_trim(heap);
     if (status == COH_OK && refilled > 0)
-        keep_more(world, refilled);
+        keep_more(heap, refilled);
     return status;
 }
 
 /* Driven ranks: nobody can be waited for, so the first one there acts for all. */
-static coh_status settle_driven(coh_world *world, const char *call, cohi_record *record,
+static coh_status settle_driven(coh_heap *heap, const char *call, cohi_record *record,
                                 uint64_t needed, uint64_t zero_from, uint64_t zero_bytes)
 {
-    bool grows = record->status == COH_OK && needed > atomic_load(&world->heap_limit);
-    uint64_t target = grows ? next_limit(world, needed) : 0;
-    coh_status status = cohi_driven_agree(world, call, record, world->heap->turns, target);
-    world->heap->turns++;
+    coh_world *world = heap->world;
+    bool grows = record->status == COH_OK && needed > atomic_load(heap->limit);
+    uint64_t target = grows ? next_limit(heap, needed) : 0;
+    coh_status status = cohi_driven_agree(world, call, record, heap->turns, target);
+    heap->turns++;
     if (status != COH_OK)
         return status;
     if (zero_bytes > 0)
-        zero(world, zero_from, zero_bytes);
+        zero(heap, zero_from, zero_bytes);
     if (grows)
-        atomic_store(&world->heap_limit, target);
+        atomic_store(heap->limit, target);
     return COH_OK;
 }
 
-static coh_status conclude(coh_world *world, const char *call, cohi_record *record, uint64_t needed,
+static coh_status conclude(coh_heap *heap, const char *call, cohi_record *record, uint64_t needed,
                            uint64_t zero_from, uint64_t zero_bytes)
 {
-    return (is_driven(world) ? settle_driven : settle)(world, call, record, needed, zero_from,
-                                                       zero_bytes);
+    record->heap = (uint32_t)heap->number;
+    return (heap->world->driven ? settle_driven : settle)(heap, call, record, needed, zero_from,
+                                                          zero_bytes);
 }
 
 /* ---- entering ---- */
 
-static coh_status check_heap(coh_world *world, const char *call, const void *output)
-{
-    coh_status status = cohi_world_enter(world, call);
-    if (status != COH_OK)
-        return status;
-    if (!world->heap)
-        return cohi_world_fail(world, call, COH_UNSUPPORTED,
-                               "engine %s has no one-sided memory, so there is no heap",
-                               world->engine->name);
-    if (!output)
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "the place for the result is NULL");
-    return COH_OK;
-}
-
 /* Collective, and everything issued before is complete. */
-static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
+static coh_status begin(coh_heap *heap, const char *call, cohi_opcode op)
 {
+    coh_world *world = heap->world;
     cohi_entry entry = cohi_entry_of(world->team, call, op);
     coh_status status = cohi_team_enter(&entry);
     if (status != COH_OK)
@@ -437,177 +481,74 @@ static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
     return status == COH_OK ? status : cohi_team_leave(world->team, status);
 }
 
-static coh_status end(coh_world *world, coh_status status)
+static coh_status end(coh_heap *heap, coh_status status)
 {
-    world->heap->refill_from = world->heap->refill_to = 0;
-    return cohi_team_leave(world->team, status);
+    heap->refill_from = heap->refill_to = 0;
+    return cohi_team_leave(heap->world->team, status);
 }
 
 /* ---- allocation ---- */
 
 /* Where a block would fit whatever its alignment, memory for the map of blocks was missing. */
-static coh_status fail_room(coh_world *world, const char *call, uint64_t bytes)
+static coh_status fail_room(coh_heap *heap, const char *call, uint64_t bytes)
 {
-    struct cohi_heap *heap = world->heap;
+    coh_world *world = heap->world;
     uint64_t largest = cohi_blocks_largest(heap->blocks);
     if (largest > MOST_ALIGNMENT && bytes <= largest - MOST_ALIGNMENT)
         return cohi_world_fail(world, call, COH_NO_MEMORY,
                                "%llu bytes: out of memory for the heap's map",
                                (unsigned long long)bytes);
-    (void)cohi_world_fail(world, call, COH_NO_MEMORY,
-                          "%llu bytes do not fit: the heap can grow to %llu bytes (COHORT_HEAP, "
-                          "cohort run --heap), %llu are in use, the largest free block has %llu",
-                          (unsigned long long)bytes, (unsigned long long)heap->reserved,
-                          (unsigned long long)cohi_blocks_used(heap->blocks),
-                          (unsigned long long)largest);
+    (void)cohi_world_fail(
+        world, call, COH_NO_MEMORY,
+        "%llu bytes do not fit: %s can grow to %llu bytes (%s), %llu are in use, "
+        "the largest free block has %llu",
+        (unsigned long long)bytes, cohi_heap_name(heap).text, (unsigned long long)heap->reserved,
+        heap->number == 0 ? "COHORT_HEAP, cohort run --heap" : "bytes of its coh_heap_options",
+        (unsigned long long)cohi_blocks_used(heap->blocks), (unsigned long long)largest);
     return cohi_fail_range(COH_NO_MEMORY, COH_NO_FACT, bytes, largest);
 }
 
-/* What a new block is to be like. */
-enum content { ANY, ZEROED, BARE };
-
-static coh_status allocate(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
-                           uint64_t alignment, enum content content, void **pointer)
+coh_status cohi_heap_allocate(coh_heap *heap, const char *call, cohi_opcode op, uint64_t bytes,
+                              uint64_t alignment, cohi_content content, void **pointer)
 {
-    struct cohi_heap *heap = world->heap;
     uint64_t offset = NO_OFFSET;
-    coh_status status = begin(world, call, op);
+    coh_status status = begin(heap, call, op);
     if (status != COH_OK)
         return status;
     bool taken = take(heap, bytes, alignment, &offset);
     uint64_t refill_from = heap->refill_from, refill_to = heap->refill_to;
     cohi_record record = {.op = op, .argument = {bytes, alignment, offset, NO_OFFSET}};
     if (!taken)
-        record.status = (int32_t)fail_room(world, call, bytes);
-    if (taken && content == BARE) {
+        record.status = (int32_t)fail_room(heap, call, bytes);
+    if (taken && content == COHI_CONTENT_BARE) {
         heap->bare_from = offset;
         heap->bare_to = offset + bytes;
         heap->refill_from = heap->refill_to = 0;
     }
-    status = conclude(world, call, &record, offset + bytes, offset, content == ZEROED ? bytes : 0);
+    status = conclude(heap, call, &record, offset + bytes, offset,
+                      content == COHI_CONTENT_ZERO ? bytes : 0);
     heap->bare_from = heap->bare_to = 0;
     if (status != COH_OK && taken) {
         give(heap, offset);
-        strip(world, refill_from, refill_to);
+        strip(heap, refill_from, refill_to);
     }
     if (status == COH_OK)
-        *pointer = world->heap_base + offset;
-    return end(world, status);
-}
-
-coh_status cohi_heap_take_bare(coh_world *world, const char *call, cohi_opcode op, uint64_t bytes,
-                               uint64_t alignment, uint64_t *offset)
-{
-    void *pointer = NULL;
-    coh_status status = check_heap(world, call, offset);
-    if (status == COH_OK)
-        status = allocate(world, call, op, bytes, alignment, BARE, &pointer);
-    if (status == COH_OK)
-        *offset = (uint64_t)((char *)pointer - world->heap_base);
-    return status;
-}
-
-coh_status coh_malloc(coh_world *world, size_t bytes, void **pointer)
-{
-    static const char call[] = "coh_malloc";
-    coh_status status = check_heap(world, call, pointer);
-    if (status != COH_OK)
-        return status;
-    if (bytes == 0) {
-        *pointer = NULL;
-        return COH_OK;
-    }
-    return allocate(world, call, COHI_OP_MALLOC, bytes, COHI_BLOCK_BYTES, ANY, pointer);
-}
-
-coh_status coh_calloc(coh_world *world, size_t count, size_t size, void **pointer)
-{
-    static const char call[] = "coh_calloc";
-    coh_status status = check_heap(world, call, pointer);
-    if (status != COH_OK)
-        return status;
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes))
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "%zu elements of %zu bytes overflow", count, size);
-    if (bytes == 0) {
-        *pointer = NULL;
-        return COH_OK;
-    }
-    return allocate(world, call, COHI_OP_CALLOC, bytes, COHI_BLOCK_BYTES, ZEROED, pointer);
-}
-
-coh_status coh_align(coh_world *world, size_t alignment, size_t bytes, void **pointer)
-{
-    static const char call[] = "coh_align";
-    coh_status status = check_heap(world, call, pointer);
-    if (status != COH_OK)
-        return status;
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > MOST_ALIGNMENT)
-        return cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
-                               "the alignment %zu is not a power of two from 1 to %llu", alignment,
-                               (unsigned long long)MOST_ALIGNMENT);
-    if (bytes == 0) {
-        *pointer = NULL;
-        return COH_OK;
-    }
-    uint64_t at_least = alignment < COHI_BLOCK_BYTES ? COHI_BLOCK_BYTES : alignment;
-    return allocate(world, call, COHI_OP_ALIGN, bytes, at_least, ANY, pointer);
+        *pointer = heap->base + offset;
+    return end(heap, status);
 }
 
 /* ---- freeing ---- */
 
-/* The offset of a live allocation that starts at `pointer`, and its length. */
-static coh_status find_start(coh_world *world, const char *call, const void *pointer,
-                             uint64_t *offset, uint64_t *bytes)
+coh_status cohi_heap_release(coh_heap *heap, const char *call, cohi_opcode op, uint64_t offset)
 {
-    uint64_t start;
-    coh_status status = cohi_heap_locate(world, call, pointer, offset);
-    if (status == COH_OK && cohi_register_holds(world, *offset))
-        status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                                 "%p is registered memory, not an allocation", pointer);
-    if (status != COH_OK)
-        return status;
-    if (!cohi_heap_find(world, *offset, &start, bytes))
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "%p (offset %llu) is not a live allocation; it may have been freed "
-                               "before",
-                               pointer, (unsigned long long)*offset);
-    if (start != *offset)
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "%p (offset %llu) is %llu bytes inside the allocation at offset "
-                               "%llu, not its start",
-                               pointer, (unsigned long long)*offset,
-                               (unsigned long long)(*offset - start), (unsigned long long)start);
-    return COH_OK;
-}
-
-static coh_status release(coh_world *world, const char *call, cohi_opcode op, uint64_t offset)
-{
-    coh_status status = begin(world, call, op);
+    coh_status status = begin(heap, call, op);
     if (status != COH_OK)
         return status;
     cohi_record record = {.op = op, .argument = {0, 0, offset, NO_OFFSET}};
-    status = conclude(world, call, &record, 0, 0, 0);
+    status = conclude(heap, call, &record, 0, 0, 0);
     if (status == COH_OK)
-        discard(world, offset);
-    return end(world, status);
-}
-
-coh_status cohi_heap_give(coh_world *world, const char *call, cohi_opcode op, uint64_t offset)
-{
-    return release(world, call, op, offset);
-}
-
-coh_status coh_free(coh_world *world, void *pointer)
-{
-    static const char call[] = "coh_free";
-    uint64_t offset, bytes;
-    coh_status status = check_heap(world, call, call); /* it has no result */
-    if (status != COH_OK || !pointer)
-        return status;
-    status = find_start(world, call, pointer, &offset, &bytes);
-    return status == COH_OK ? release(world, call, COHI_OP_FREE, offset) : status;
+        discard(heap, offset);
+    return end(heap, status);
 }
 
 /* ---- resizing ---- */
@@ -619,101 +560,60 @@ struct move {
     bool placed; /* `to` is set */
 };
 
-static void place(struct cohi_heap *heap, struct move *move)
+static void place(coh_heap *heap, struct move *move)
 {
     move->to = move->from;
     move->placed = resize(heap, move->from, move->bytes)
                    || take(heap, move->bytes, COHI_BLOCK_BYTES, &move->to);
 }
 
-static void undo(coh_world *world, const struct move *move)
+static void undo(coh_heap *heap, const struct move *move)
 {
-    uint64_t from = world->heap->refill_from, to = world->heap->refill_to;
+    uint64_t from = heap->refill_from, to = heap->refill_to;
     if (!move->placed)
         return;
     if (move->to == move->from)
-        resize(world->heap, move->from, move->had);
+        resize(heap, move->from, move->had);
     else
-        give(world->heap, move->to);
-    strip(world, from, to);
+        give(heap, move->to);
+    strip(heap, from, to);
 }
 
 /* All have come, so nobody writes to the old place any more; nobody may write to the new one before
  * all have copied. */
-static coh_status carry_over(coh_world *world, const char *call, const struct move *move)
+static coh_status carry_over(coh_heap *heap, const char *call, const struct move *move)
 {
+    coh_world *world = heap->world;
     if (move->to == move->from)
         return COH_OK;
-    memcpy(world->heap_base + move->to, world->heap_base + move->from,
+    memcpy(heap->base + move->to, heap->base + move->from,
            move->had < move->bytes ? move->had : move->bytes);
     cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_REALLOC);
-    coh_status status = is_driven(world) ? COH_OK : cohi_team_meet(&entry);
+    coh_status status = world->driven ? COH_OK : cohi_team_meet(&entry);
     if (status == COH_OK)
-        discard(world, move->from);
+        discard(heap, move->from);
     return status;
 }
 
-static coh_status reallocate(coh_world *world, const char *call, struct move *move)
+coh_status cohi_heap_resize(coh_heap *heap, const char *call, uint64_t offset, uint64_t had,
+                            uint64_t bytes, void **resized)
 {
-    struct cohi_heap *heap = world->heap;
-    coh_status status = begin(world, call, COHI_OP_REALLOC);
+    struct move move = {.from = offset, .had = had, .bytes = bytes};
+    coh_status status = begin(heap, call, COHI_OP_REALLOC);
     if (status != COH_OK)
         return status;
-    place(heap, move);
+    place(heap, &move);
     cohi_record record = {
         .op = COHI_OP_REALLOC,
-        .argument = {move->bytes, 0, move->from, move->placed ? move->to : NO_OFFSET}};
-    if (!move->placed)
-        record.status = (int32_t)fail_room(world, call, move->bytes);
-    status = conclude(world, call, &record, move->to + move->bytes, 0, 0);
+        .argument = {move.bytes, 0, move.from, move.placed ? move.to : NO_OFFSET}};
+    if (!move.placed)
+        record.status = (int32_t)fail_room(heap, call, move.bytes);
+    status = conclude(heap, call, &record, move.to + move.bytes, 0, 0);
     if (status == COH_OK)
-        status = carry_over(world, call, move);
+        status = carry_over(heap, call, &move);
     if (status != COH_OK)
-        undo(world, move);
-    return end(world, status);
-}
-
-coh_status coh_realloc(coh_world *world, void *pointer, size_t bytes, void **resized)
-{
-    static const char call[] = "coh_realloc";
-    coh_status status = check_heap(world, call, resized);
-    if (status != COH_OK)
-        return status;
-    struct move move = {.bytes = bytes};
-    if (pointer)
-        status = find_start(world, call, pointer, &move.from, &move.had);
-    if (status != COH_OK)
-        return status;
-    if (!pointer && bytes > 0)
-        return allocate(world, call, COHI_OP_REALLOC, bytes, COHI_BLOCK_BYTES, ANY, resized);
-    if (bytes > 0)
-        status = reallocate(world, call, &move);
-    else if (pointer)
-        status = release(world, call, COHI_OP_REALLOC, move.from);
-    if (status == COH_OK)
-        *resized = bytes > 0 ? world->heap_base + move.to : NULL;
-    return status;
-}
-
-/* ---- statistics ---- */
-
-coh_status coh_heap_query(coh_world *world, coh_heap_stats *stats)
-{
-    static const char call[] = "coh_heap_query";
-    coh_status status = check_heap(world, call, stats);
-    if (status != COH_OK)
-        return status;
-    if (stats->size < sizeof *stats)
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "stats->size is %zu; set it to sizeof(coh_heap_stats), %zu",
-                               stats->size, sizeof *stats);
-    struct cohi_heap *heap = world->heap;
-    pthread_mutex_lock(&heap->lock);
-    stats->reserved = heap->reserved;
-    stats->committed = atomic_load(&world->heap_limit);
-    stats->used = cohi_blocks_used(heap->blocks);
-    stats->largest = cohi_blocks_largest(heap->blocks);
-    stats->count = cohi_blocks_count(heap->blocks);
-    pthread_mutex_unlock(&heap->lock);
-    return COH_OK;
+        undo(heap, &move);
+    else
+        *resized = heap->base + move.to;
+    return end(heap, status);
 }

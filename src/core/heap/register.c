@@ -56,6 +56,16 @@ static bool overlaps(const char *a, uint64_t a_bytes, const char *b, uint64_t b_
     return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
 }
 
+static bool lies_in_heap(coh_world *world, const char *base, uint64_t bytes)
+{
+    for (int number = 0; number < world->heap_count; number++) {
+        const coh_heap *heap = cohi_heap_numbered(world, number);
+        if (heap && overlaps(base, bytes, heap->base, heap->reserved))
+            return true;
+    }
+    return false;
+}
+
 /* The descriptor of this rank's heap, or -1 where it has none. */
 static int heap_descriptor(coh_world *world)
 {
@@ -94,9 +104,9 @@ static coh_status check_range(coh_world *world, const char *call, char *base, si
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
                                "%zu bytes at %p are not whole pages of %zu bytes", bytes,
                                (void *)base, cohi_os_page_bytes());
-    if (overlaps(base, bytes, world->heap_base, cohi_heap_reserved(world)))
+    if (lies_in_heap(world, base, bytes))
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "%zu bytes at %p lie in the symmetric heap", bytes, (void *)base);
+                               "%zu bytes at %p lie in a symmetric heap", bytes, (void *)base);
     for (cohi_window *window = next_window(world, NULL); window;
          window = next_window(world, window))
         if (overlaps(base, bytes, window->base, window->bytes))
@@ -139,7 +149,7 @@ static coh_status open_window(coh_world *world, const char *call, cohi_window *w
 /* The heap may give the pages to other allocations, which count on memory behind them. */
 static coh_status fill(coh_world *world, const char *call, const cohi_window *window)
 {
-    coh_status status = cohi_heap_fill(world, window->offset, window->bytes);
+    coh_status status = cohi_heap_fill(world->heaps[0], window->offset, window->bytes);
     if (status == COH_OK)
         return COH_OK;
     return cohi_world_fail(world, call, status, "%" PRIu64 " bytes at %p: %s", window->bytes,
@@ -183,7 +193,7 @@ static coh_status move_in(coh_world *world, const char *call, cohi_window *windo
         return COH_OK;
     if (mine == COH_OK)
         (void)withdraw(world, window);
-    (void)cohi_heap_fill(world, offset, bytes);
+    (void)cohi_heap_fill(world->heaps[0], offset, bytes);
     (void)cohi_heap_give(world, call, COHI_OP_REGISTER, offset);
     return status;
 }

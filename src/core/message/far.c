@@ -89,11 +89,11 @@ coh_request *cohi_far_find(cohi_mailbox *box, cohi_opcode op, int peer, uint64_t
     return NULL;
 }
 
-/* Where the other side reaches the request's memory, or COHI_NO_OFFSET. */
+/* Where the other side reaches the request's memory, or COHI_NO_SPOT. */
 static uint64_t offset_of(const cohi_mailbox *box, const coh_request *request)
 {
     return box->reach > 0 ? cohi_heap_offset_of(box->world, request->data, request->bytes)
-                          : COHI_NO_OFFSET;
+                          : COHI_NO_SPOT;
 }
 
 void cohi_far_announce(cohi_mailbox *box, coh_request *send)
@@ -108,13 +108,13 @@ static void choose_way(cohi_mailbox *box, coh_request *receive, int from, const 
 {
     cohi_move *move = &receive->move;
     move->place = offset_of(box, receive);
-    if (move->place != COHI_NO_OFFSET && take_landing(box, from, &move->landing)) {
+    if (move->place != COHI_NO_SPOT && take_landing(box, from, &move->landing)) {
         move->way = COHI_WAY_PUT;
-    } else if (offer->offset != COHI_NO_OFFSET) {
+    } else if (offer->spot != COHI_NO_SPOT) {
         move->way = COHI_WAY_GET;
-        move->place = offer->offset;
+        move->place = offer->spot;
     } else {
-        move->place = COHI_NO_OFFSET;
+        move->place = COHI_NO_SPOT;
     }
 }
 

@@ -217,7 +217,7 @@ void cohi_frame_flush(cohi_mailbox *box)
 /* None, or a range that the engine reaches. */
 static bool is_place(const cohi_mailbox *box, uint64_t place, uint64_t bytes)
 {
-    return place == COHI_NO_OFFSET || (place <= box->reach && bytes <= box->reach - place);
+    return place == COHI_NO_SPOT || (place <= box->reach && bytes <= box->reach - place);
 }
 
 static bool on_message(cohi_mailbox *box, int from, const cohi_frame_head *head,
@@ -234,7 +234,7 @@ static bool on_offer(cohi_mailbox *box, int from, const cohi_frame_head *head,
     (void)data;
     cohi_envelope envelope = {
         .team = head->team, .tag = head->tag, .from = from, .bytes = head->bytes};
-    cohi_offer offer = {.serial = head->serial, .offset = head->place};
+    cohi_offer offer = {.serial = head->serial, .spot = head->place};
     return count == 0 && is_place(box, head->place, head->bytes)
            && cohi_match_deliver(box, &envelope, NULL, &offer, false);
 }
@@ -252,7 +252,7 @@ static bool on_accept(cohi_mailbox *box, int from, const cohi_frame_head *head,
         return false;
     send->move.accepted = true;
     send->move.partner = head->other;
-    send->move.way = head->place == COHI_NO_OFFSET ? COHI_WAY_PIECES : COHI_WAY_PUT;
+    send->move.way = head->place == COHI_NO_SPOT ? COHI_WAY_PIECES : COHI_WAY_PUT;
     send->move.place = head->place;
     send->move.landing = head->tag;
     return true;
@@ -286,7 +286,7 @@ static bool on_fetched(cohi_mailbox *box, int from, const cohi_frame_head *head,
     coh_request *send = cohi_far_find(box, COHI_OP_SEND, from, head->serial);
     if (!send)
         return count == 0;
-    if (count != 0 || send->move.accepted || send->move.place == COHI_NO_OFFSET)
+    if (count != 0 || send->move.accepted || send->move.place == COHI_NO_SPOT)
         return false;
     cohi_far_end(box, send, COH_OK);
     return true;

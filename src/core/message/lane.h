@@ -50,14 +50,12 @@ typedef struct cohi_ticket {
     _Alignas(COHI_CACHE_LINE) _Atomic uint32_t state;
     uint32_t chunk;   /* bytes */
     uint64_t address; /* the receiver's buffer: its address there, */
-    uint64_t offset;  /* its offset in the receiver's heap, or COHI_NO_OFFSET, */
+    cohi_spot spot;   /* its spot in the receiver's heaps, or COHI_NO_SPOT, */
     uint64_t token_at, token;
     /* Written by both. */
     _Alignas(COHI_CACHE_LINE) _Atomic uint64_t claimed; /* chunks */
     _Atomic uint64_t done;
 } cohi_ticket;
-
-#define COHI_NO_OFFSET UINT64_MAX
 
 /* A piece of a streamed message. */
 typedef struct cohi_stream_slot {

@@ -38,8 +38,6 @@ _Static_assert(sizeof(cohi_offer) - sizeof(uint64_t) == COHI_CELL_BYTES,
 
 /* ---- reaching the other's memory ---- */
 
-_Static_assert(COHI_NO_WINDOW == COHI_NO_OFFSET, "what is not symmetric has no offset");
-
 /* Whether the kernel copies between the two processes: looked once, at a word that only the peer
  * knows. */
 static bool kernel_reaches(cohi_mailbox *box, int rank, uint64_t token_at, uint64_t token)
@@ -54,19 +52,16 @@ static bool kernel_reaches(cohi_mailbox *box, int rank, uint64_t token_at, uint6
     return known > 0;
 }
 
-/* A place in the heap is the peer's own, which may have grown its heap before this rank has: all of
- * what is reserved is mapped. */
 static cohi_reach reach(cohi_mailbox *box, int rank, size_t bytes, const cohi_offer *place,
                         char **there)
 {
     coh_world *world = box->world;
-    char *heap = world->peers[rank].heap;
-    uint64_t limit = heap ? cohi_heap_reserved(world) : 0;
     *there = (char *)(uintptr_t)place->address;
     if (world->crew)
         return COHI_REACH_COPY;
-    if (heap && place->offset <= limit && bytes <= limit - place->offset) {
-        *there = heap + place->offset;
+    char *mapped = cohi_heap_reach_told(world, rank, place->spot, bytes);
+    if (mapped) {
+        *there = mapped;
         return COHI_REACH_COPY;
     }
     return kernel_reaches(box, rank, place->token_at, place->token) ? COHI_REACH_KERNEL
@@ -112,7 +107,7 @@ bool cohi_large_announce(cohi_mailbox *box, coh_request *send, int to)
     atomic_store_explicit(&ticket->done, 0, memory_order_relaxed);
     atomic_store_explicit(&ticket->state, COHI_TICKET_OFFERED, memory_order_relaxed);
     cohi_offer offer = {.address = (uintptr_t)send->data,
-                        .offset = cohi_heap_offset_of(box->world, send->data, send->bytes),
+                        .spot = cohi_heap_spot_of(box->world, send->data, send->bytes),
                         .token_at = (uintptr_t)&box->token,
                         .token = box->token,
                         .ticket = (uint32_t)number};
@@ -166,11 +161,11 @@ void cohi_large_accept(cohi_mailbox *box, coh_request *receive, const cohi_envel
     receive->bytes = envelope->bytes;
     ticket->chunk = chunk_for(&world->profile, envelope->bytes, move->reach);
     ticket->address = (uintptr_t)receive->data;
-    ticket->offset = cohi_heap_offset_of(world, receive->data, envelope->bytes);
+    ticket->spot = cohi_heap_spot_of(world, receive->data, envelope->bytes);
     ticket->token_at = (uintptr_t)&box->token;
     ticket->token = box->token;
     move->chunks = chunks_in(envelope->bytes, ticket->chunk);
-    bool stream = move->reach == COHI_REACH_NONE && ticket->offset == COHI_NO_OFFSET;
+    bool stream = move->reach == COHI_REACH_NONE && ticket->spot == COHI_NO_SPOT;
     atomic_store_explicit(&ticket->state, stream ? COHI_TICKET_STREAMING : COHI_TICKET_MOVING,
                           memory_order_release);
     cohi_control_wake(world, world->peers[envelope->from].slot);
@@ -261,7 +256,7 @@ static void learn_target(cohi_mailbox *box, coh_request *send, int to)
 {
     const cohi_ticket *ticket = send->move.ticket;
     cohi_offer place = {.address = ticket->address,
-                        .offset = ticket->offset,
+                        .spot = ticket->spot,
                         .token_at = ticket->token_at,
                         .token = ticket->token};
     send->move.chunks = chunks_in(send->bytes, ticket->chunk);

@@ -65,9 +65,9 @@ static size_t piece_bytes(coh_world *world)
     return (size_t)facts.message_bytes - sizeof(cohi_frame_head);
 }
 
-static uint64_t reach_of(const coh_world *world)
+static uint64_t reach_of(coh_world *world)
 {
-    return world->engine->rma && world->heap ? cohi_heap_reserved(world) : 0;
+    return world->engine->rma && cohi_heap_numbered(world, 0) ? cohi_heap_reserved(world) : 0;
 }
 
 static void progress(coh_world *world)

@@ -48,10 +48,10 @@ typedef struct cohi_envelope {
 } cohi_envelope;
 
 /* Where the data of an announced message is. By lane all but `serial` is set, by frame only that and
- * `offset`. */
+ * `spot`. */
 typedef struct cohi_offer {
     uint64_t address; /* at the sender */
-    uint64_t offset;  /* in the sender's heap, or COHI_NO_OFFSET */
+    cohi_spot spot;   /* in the sender's heaps, or COHI_NO_SPOT */
     uint64_t token_at, token;
     uint32_t ticket;
     uint32_t unused;
@@ -109,7 +109,7 @@ typedef struct cohi_move {
     uint64_t partner; /* the other side's serial */
     cohi_way way;     /* once it is accepted */
     uint64_t place;   /* of a put or get: its offset in the other's heap; of a buffer that the other
-                        * may reach: its offset in this rank's heap, or COHI_NO_OFFSET */
+                        * may reach: its offset in this rank's heap, or COHI_NO_SPOT */
     uint32_t landing; /* of a put: the number of its landing at the receiver */
     bool told;        /* the other side has been told that all of it is on its way, or has come */
     int flying;       /* parcels that the engine has of it */

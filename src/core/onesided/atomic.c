@@ -19,10 +19,10 @@ static const char *const op_names[] = {
 
 /* ---- applying ---- */
 
-static coh_status apply_here(coh_world *world, const cohi_amo *amo, char *heap)
+static coh_status apply_here(coh_world *world, const cohi_amo *amo, char *there)
 {
     uint64_t unwanted;
-    cohi_host_atomic_find(amo->op, amo->dtype)(heap + amo->offset, amo->operand, amo->compare,
+    cohi_host_atomic_find(amo->op, amo->dtype)(there, amo->operand, amo->compare,
                                                amo->result ? amo->result : &unwanted);
     cohi_slot *slot = world->peers[amo->rank].slot;
     if (slot)
@@ -38,13 +38,14 @@ static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
                                world->engine->name);
     cohi_op op = COHI_NEW_OP;
     bool waits = amo->result && amo->blocking;
+    int id = cohi_spot_segment(amo->spot);
+    uint64_t offset = cohi_spot_offset(amo->spot);
     cohi_world_show_op(world, amo->doing);
-    coh_status status =
-        amo->result ? engine->fetch(world->endpoint, amo->context, amo->rank, COHI_SEGMENT_HEAP,
-                                    amo->offset, amo->op, amo->dtype, amo->operand, amo->compare,
-                                    amo->result, waits ? &op : NULL)
-                    : engine->post(world->endpoint, amo->context, amo->rank, COHI_SEGMENT_HEAP,
-                                   amo->offset, amo->op, amo->dtype, amo->operand);
+    coh_status status = amo->result ? engine->fetch(world->endpoint, amo->context, amo->rank, id,
+                                                    offset, amo->op, amo->dtype, amo->operand,
+                                                    amo->compare, amo->result, waits ? &op : NULL)
+                                    : engine->post(world->endpoint, amo->context, amo->rank, id,
+                                                   offset, amo->op, amo->dtype, amo->operand);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, amo->call, amo->rank, COHI_LOSS_LINK);
     if (status == COH_OK && waits)
@@ -57,9 +58,8 @@ static coh_status tell(const cohi_amo *amo, coh_status status)
 {
     if (COHI_LIKELY(status == COH_OK) || amo->doing != COHI_OP_ATOMIC)
         return status;
-    return cohi_fail_add(status, "it was an atomic %s of %s at offset %llu of rank %d",
-                         op_names[amo->op], coh_dtype_name(amo->dtype),
-                         (unsigned long long)amo->offset, amo->rank);
+    return cohi_fail_add(status, "it was an atomic %s of %s at %s of rank %d", op_names[amo->op],
+                         coh_dtype_name(amo->dtype), cohi_spot_describe(amo->spot).text, amo->rank);
 }
 
 coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
@@ -70,8 +70,9 @@ coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
     if (world->race && amo->doing == COHI_OP_ATOMIC)
         return cohi_race_atomic(world, amo);
     /* One domain of atomicity: where the engine's atomics are not the CPU's, all go by engine. */
-    char *heap = cohi_world_atomics_by_engine(world) ? NULL : world->peers[amo->rank].heap;
-    return heap ? apply_here(world, amo, heap) : tell(amo, apply_by_engine(world, amo));
+    char *there =
+        cohi_world_atomics_by_engine(world) ? NULL : cohi_heap_reach(world, amo->rank, amo->spot);
+    return there ? apply_here(world, amo, there) : tell(amo, apply_by_engine(world, amo));
 }
 
 /* ---- checking ---- */
@@ -110,9 +111,9 @@ static coh_status check_place(coh_world *world, cohi_amo *amo, const void *targe
     size_t bytes = coh_dtype_size(amo->dtype);
     coh_status status = cohi_world_check_rank(world, amo->call, amo->rank);
     if (status == COH_OK)
-        status = cohi_heap_locate(world, amo->call, target, &amo->offset);
+        status = cohi_heap_locate(world, amo->call, target, &amo->spot);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, amo->call, amo->rank, amo->offset, bytes);
+        status = cohi_heap_check_range(world, amo->call, amo->rank, amo->spot, bytes);
     if (status == COH_OK && (uintptr_t)target % bytes != 0)
         status = cohi_world_fail(world, amo->call, COH_BAD_ALIGNMENT,
                                  "address %p is not aligned to the %zu bytes of %s", target, bytes,
@@ -145,6 +146,8 @@ static inline __attribute__((always_inline)) bool apply_fast(coh_world *world, v
     cohi_host_atomic *kernel = cohi_host_atomic_find(amo->op, amo->dtype);
     size_t bytes = amo->dtype == COH_I32 || amo->dtype == COH_U32 || amo->dtype == COH_F32 ? 4 : 8;
     char *there = cohi_rma_direct(world, target, bytes, amo->rank);
+    if (COHI_UNLIKELY(!there))
+        there = cohi_heap_further_direct(world, target, bytes, amo->rank);
     if (!there || !kernel || ((uintptr_t)there & (bytes - 1)) != 0
         || cohi_world_atomics_by_engine(world) || (!amo->operand && amo->op != COH_ATOMIC_FETCH)
         || (!amo->compare && amo->op == COH_ATOMIC_COMPARE_SWAP))

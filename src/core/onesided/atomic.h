@@ -1,4 +1,4 @@
-/* atomic.h - read-modify-writes by rank and offset, for those that build on them. */
+/* atomic.h - read-modify-writes by rank and spot, for those that build on them. */
 #ifndef COHI_CORE_ONESIDED_ATOMIC_H
 #define COHI_CORE_ONESIDED_ATOMIC_H
 
@@ -11,7 +11,7 @@ typedef struct cohi_amo {
     coh_atomic_op op;
     coh_dtype dtype;
     int rank;
-    uint64_t offset;
+    cohi_spot spot;
     const void *operand;
     const void *compare;
     void *result; /* NULL: none is wanted, and completion is at quiet */

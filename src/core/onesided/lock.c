@@ -47,7 +47,7 @@ struct lock {
     coh_world *world;
     const char *call;
     coh_lock *mine;
-    uint64_t offset;
+    cohi_spot spot;
     int home;
 };
 
@@ -67,7 +67,7 @@ static coh_status apply(const struct lock *lock, int rank, coh_atomic_op op, uin
                                                       .op = op,
                                                       .dtype = COH_U64,
                                                       .rank = rank,
-                                                      .offset = lock->offset,
+                                                      .spot = lock->spot,
                                                       .operand = &operand,
                                                       .compare = compare,
                                                       .result = result,
@@ -94,9 +94,9 @@ static coh_status fail_dead(const struct lock *lock, uint64_t word)
     if (kind >= sizeof happened / sizeof *happened) /* the user's memory, after all */
         kind = COHI_VERDICT_LOST;
     coh_status status = kind == COHI_VERDICT_NONE ? COH_PEER_LOST : cohi_verdict_status(kind);
-    return cohi_world_fail(lock->world, lock->call, status,
-                           "the lock at offset %" PRIu64 " is dead since rank %d %s", lock->offset,
-                           field(word, DEAD_AT), happened[kind]);
+    return cohi_world_fail(
+        lock->world, lock->call, status, "the lock at %s is dead since rank %d %s",
+        cohi_spot_describe(lock->spot).text, field(word, DEAD_AT), happened[kind]);
 }
 
 /* Replaces the home's word by `change` of it and `bits`, whatever others do meanwhile; *before is
@@ -177,21 +177,21 @@ static coh_status begin(coh_world *world, const char *call, coh_lock *pointer, s
     if (status != COH_OK)
         return status;
     *lock = (struct lock){.world = world, .call = call, .mine = pointer};
-    status = cohi_heap_locate(world, call, pointer, &lock->offset);
+    status = cohi_heap_locate(world, call, pointer, &lock->spot);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, call, world->rank, lock->offset, sizeof *pointer);
+        status = cohi_heap_check_range(world, call, world->rank, lock->spot, sizeof *pointer);
     if (status == COH_OK && (uintptr_t)pointer % sizeof *pointer != 0)
         status = cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
                                  "the lock at %p is not aligned to its 8 bytes", (void *)pointer);
     /* Neighbouring locks have different homes, so that no rank has them all. */
-    lock->home = (int)(lock->offset / sizeof *pointer % (uint64_t)world->size);
+    lock->home = (int)(lock->spot / sizeof *pointer % (uint64_t)world->size);
     return status == COH_OK ? cohi_fault_strike(world->fault, COHI_OP_LOCK) : status;
 }
 
 static coh_status refuse_held(const struct lock *lock, const char *how)
 {
     return cohi_world_fail(lock->world, lock->call, COH_INVALID_ARGUMENT,
-                           "this rank %s the lock at offset %" PRIu64, how, lock->offset);
+                           "this rank %s the lock at %s", how, cohi_spot_describe(lock->spot).text);
 }
 
 /* ---- waiting ---- */
@@ -239,9 +239,9 @@ static coh_status occupy(const struct lock *lock, uint64_t *was)
     coh_status status = apply(lock, lock->world->rank, COH_ATOMIC_OR, BUSY, NULL, was);
     if (status != COH_OK || !(*was & BUSY))
         return status;
-    return cohi_world_fail(
-        lock->world, lock->call, COH_BUSY,
-        "another thread of this rank is in a call on the lock at offset %" PRIu64, lock->offset);
+    return cohi_world_fail(lock->world, lock->call, COH_BUSY,
+                           "another thread of this rank is in a call on the lock at %s",
+                           cohi_spot_describe(lock->spot).text);
 }
 
 /* For a rank that may hold it: another of its threads that asks meanwhile is refused, and gone in a

@@ -49,9 +49,9 @@ static cohi_race_log *log_of(coh_world *world, int rank)
     return (cohi_race_log *)((char *)slot + cohi_slot_log_offset(world->size));
 }
 
-static cohi_race_view view_of(const coh_world *world, int rank)
+static cohi_race_view view_of(coh_world *world, int rank)
 {
-    return (cohi_race_view){.heap = world->peers[rank].heap, .entered = world->team->epoch};
+    return (cohi_race_view){.world = world, .rank = rank, .entered = world->team->epoch};
 }
 
 /* ---- logs ---- */
@@ -129,16 +129,17 @@ static void warn_of_late(const coh_world *world)
     cohi_log(
         COH_LOG_WARN,
         "rank %d: %llu puts and signals came late, since no call of this rank waited for them: "
-        "the first was %s of rank %d, %llu bytes at offset %llu; if this rank reads them, a "
-        "wait or a barrier may be missing before that",
+        "the first was %s of rank %d, %llu bytes at %s; if this rank reads them, a wait or a "
+        "barrier may "
+        "be missing before that",
         world->rank, (unsigned long long)race->late_count, race->late.call, race->late.source,
-        (unsigned long long)race->late.bytes, (unsigned long long)race->late.offset);
+        (unsigned long long)race->late.bytes, cohi_spot_describe(race->late.spot).text);
 }
 
 static void acquire(coh_world *world, uint32_t entered, bool late)
 {
     cohi_race_log *log = log_of(world, world->rank);
-    cohi_race_view view = {.heap = world->heap_base, .entered = entered};
+    cohi_race_view view = {.world = world, .rank = world->rank, .entered = entered};
     if (cohi_race_log_is_empty(log)
         || !cohi_race_log_take(log, world->rank, patience(world))) /* another call will tell */
         return;
@@ -210,7 +211,8 @@ struct access {
     const char *call;
     const char *verb;
     int rank;
-    uint64_t offset, bytes;
+    cohi_spot spot;
+    uint64_t bytes;
 };
 
 static coh_status name_race(coh_world *world, const struct access *access,
@@ -230,13 +232,12 @@ static coh_status name_race(coh_world *world, const struct access *access,
         snprintf(context, sizeof context, ", on context %u", entry->context);
     return keep(world,
                 cohi_world_fail(world, access->call, COH_RACE,
-                                "it %s %llu bytes at offset %llu of rank %d while %s of %s (%llu "
-                                "bytes at offset %llu%s) is under way to them: nothing orders the "
-                                "two; %s",
+                                "it %s %llu bytes at %s of rank %d while %s of %s (%llu bytes at "
+                                "%s%s) is under way to them: nothing orders the two; %s",
                                 access->verb, (unsigned long long)access->bytes,
-                                (unsigned long long)access->offset, access->rank, entry->call,
+                                cohi_spot_describe(access->spot).text, access->rank, entry->call,
                                 whose, (unsigned long long)entry->bytes,
-                                (unsigned long long)entry->offset, context, what));
+                                cohi_spot_describe(entry->spot).text, context, what));
 }
 
 /* How an access goes together with a put to the same place that nothing orders. */
@@ -247,7 +248,7 @@ typedef verdict judge(const coh_world *world, const struct access *access,
 
 static bool is_word_put(const cohi_race_entry *entry)
 {
-    return cohi_race_is_word(entry->offset, entry->bytes);
+    return cohi_race_is_word(entry->spot, entry->bytes);
 }
 
 /* Words may be polled, and signals are atomic. */
@@ -255,7 +256,7 @@ static verdict judge_read(const coh_world *world, const struct access *access,
                           const cohi_race_entry *entry)
 {
     (void)world;
-    bool polls = is_word_put(entry) && cohi_race_is_word(access->offset, access->bytes);
+    bool polls = is_word_put(entry) && cohi_race_is_word(access->spot, access->bytes);
     return cohi_race_is_signal(entry) || polls ? POLLS : RACES;
 }
 
@@ -271,7 +272,7 @@ static verdict judge_change(const coh_world *world, const struct access *access,
 static verdict judge_put(const coh_world *world, const struct access *access,
                          const cohi_race_entry *entry)
 {
-    bool flags = is_word_put(entry) && cohi_race_is_word(access->offset, access->bytes);
+    bool flags = is_word_put(entry) && cohi_race_is_word(access->spot, access->bytes);
     return entry->source == world->rank || cohi_race_is_signal(entry) || flags ? FINE : RACES;
 }
 
@@ -282,7 +283,7 @@ static coh_status confront(coh_world *world, const struct access *access, judge 
     cohi_race_view view = view_of(world, access->rank);
     cohi_race_log_bring_complete(log, &view);
     cohi_race_entry *entry = NULL;
-    while ((entry = cohi_race_log_next(log, entry, access->offset, access->bytes))) {
+    while ((entry = cohi_race_log_next(log, entry, access->spot, access->bytes))) {
         verdict found = rule(world, access, entry);
         if (found == RACES)
             return name_race(world, access, entry);
@@ -346,7 +347,9 @@ static coh_status read_range(coh_world *world, const cohi_transfer *get)
         return status;
     cohi_race_view view = view_of(world, get->rank);
     cohi_race_log_bring_complete(log_of(world, get->rank), &view);
-    cohi_host_copy(get->target, view.heap + get->offset, get->bytes);
+    const char *there = cohi_heap_reach(world, get->rank, get->spot);
+    if (there) /* its heap may be destroyed by now */
+        cohi_host_copy(get->target, there, get->bytes);
     give(world, get->rank);
     return COH_OK;
 }
@@ -369,10 +372,10 @@ static coh_status check_source(coh_world *world, const char *call, const struct 
         || fingerprint_of(put->source, put->bytes) == started->fingerprint)
         return COH_OK;
     return keep(world, cohi_world_fail(world, call, COH_RACE,
-                                       "the source of %s (%zu bytes at %p, to offset %llu of rank "
+                                       "the source of %s (%zu bytes at %p, to %s of rank "
                                        "%d) has changed before this call, which completes it",
                                        put->call, put->bytes, put->source,
-                                       (unsigned long long)put->offset, put->rank));
+                                       cohi_spot_describe(put->spot).text, put->rank));
 }
 
 static coh_status finish(coh_world *world, const char *call, const struct started *started)
@@ -407,7 +410,7 @@ static coh_status finish_started(coh_world *world, const char *call, cohi_opcode
 
 static cohi_race_entry entry_of(coh_world *world, const cohi_transfer *transfer)
 {
-    cohi_race_entry entry = {.offset = transfer->offset,
+    cohi_race_entry entry = {.spot = transfer->spot,
                              .bytes = transfer->bytes,
                              .source = world->rank,
                              .context = transfer->context,
@@ -419,7 +422,7 @@ static cohi_race_entry entry_of(coh_world *world, const cohi_transfer *transfer)
 /* The log is taken. *number is the entry's. */
 static coh_status add_put(coh_world *world, const cohi_transfer *put, uint64_t *number)
 {
-    struct access access = {put->call, "writes", put->rank, put->offset, put->bytes};
+    struct access access = {put->call, "writes", put->rank, put->spot, put->bytes};
     coh_status status = confront(world, &access, judge_put);
     if (status != COH_OK)
         return status;
@@ -473,13 +476,13 @@ static bool put_off(coh_world *world, const cohi_transfer *get)
 
 static coh_status race_get(coh_world *world, const cohi_transfer *get)
 {
-    struct access access = {get->call, "reads", get->rank, get->offset, get->bytes};
+    struct access access = {get->call, "reads", get->rank, get->spot, get->bytes};
     coh_status status = take(world, get->call, get->rank);
     if (status != COH_OK)
         return status;
     status = confront(world, &access, judge_read);
     if (status == COH_OK && get->blocking)
-        cohi_host_copy(get->target, world->peers[get->rank].heap + get->offset, get->bytes);
+        cohi_host_copy(get->target, cohi_heap_reach(world, get->rank, get->spot), get->bytes);
     give(world, get->rank);
     if (status == COH_OK && !get->blocking && !put_off(world, get))
         status = read_range(world, get);
@@ -494,7 +497,7 @@ coh_status cohi_race_transfer(coh_world *world, const cohi_transfer *transfer)
 
 /* ---- signals and atomics ---- */
 
-coh_status cohi_race_signal(coh_world *world, const cohi_transfer *data, uint64_t offset,
+coh_status cohi_race_signal(coh_world *world, const cohi_transfer *data, cohi_spot spot,
                             uint64_t value, coh_signal_op op)
 {
     uint64_t number = 0;
@@ -507,7 +510,7 @@ coh_status cohi_race_signal(coh_world *world, const cohi_transfer *data, uint64_
         cohi_race_view view = view_of(world, data->rank);
         cohi_race_entry entry = entry_of(world, data);
         entry.kind = op == COH_SIGNAL_SET ? COHI_RACE_SIGNAL_SET : COHI_RACE_SIGNAL_ADD;
-        entry.offset = offset;
+        entry.spot = spot;
         entry.bytes = sizeof value;
         entry.value = value;
         entry.data = number;
@@ -524,7 +527,7 @@ coh_status cohi_race_signal(coh_world *world, const cohi_transfer *data, uint64_
 coh_status cohi_race_atomic(coh_world *world, const cohi_amo *amo)
 {
     bool reads = amo->op == COH_ATOMIC_FETCH;
-    struct access access = {amo->call, reads ? "reads" : "changes", amo->rank, amo->offset,
+    struct access access = {amo->call, reads ? "reads" : "changes", amo->rank, amo->spot,
                             coh_dtype_size(amo->dtype)};
     coh_status status = take(world, amo->call, amo->rank);
     if (status != COH_OK)
@@ -537,8 +540,8 @@ coh_status cohi_race_atomic(coh_world *world, const cohi_amo *amo)
     status = confront(world, &access, reads ? judge_read : judge_change);
     uint64_t unwanted;
     if (status == COH_OK)
-        cohi_host_atomic_find(amo->op, amo->dtype)(view.heap + amo->offset, amo->operand,
-                                                   amo->compare,
+        cohi_host_atomic_find(amo->op, amo->dtype)(cohi_heap_reach(world, amo->rank, amo->spot),
+                                                   amo->operand, amo->compare,
                                                    amo->result ? amo->result : &unwanted);
     give(world, amo->rank);
     wake(world, amo->rank);
@@ -586,7 +589,8 @@ static bool meets_all(cohi_opcode op)
 
 static coh_status quiet(coh_world *world, const char *call, cohi_opcode op, unsigned context)
 {
-    int which = op == COHI_OP_FINALIZE ? -1 : (int)context;
+    bool all = op == COHI_OP_FINALIZE || op == COHI_OP_HEAP_DESTROY; /* nothing may come later */
+    int which = all ? -1 : (int)context;
     uint32_t meeting = world->team->epoch + 1;
     coh_status status = finish_started(world, call, COHI_OP_PUT, which);
     for (int rank = 0; rank < world->size; rank++) {
@@ -604,14 +608,14 @@ bool cohi_race_bring(coh_world *world, const void *words, uint64_t bytes)
 {
     cohi_race_log *log = log_of(world, world->rank);
     cohi_race_view view = view_of(world, world->rank);
-    uint64_t offset = cohi_heap_offset_of(world, words, bytes);
-    if (bytes == 0 || offset == COHI_NO_WINDOW || cohi_race_log_is_empty(log)
+    cohi_spot spot = cohi_heap_spot_of(world, words, bytes);
+    if (bytes == 0 || spot == COHI_NO_SPOT || cohi_race_log_is_empty(log)
         || !cohi_race_log_take(log, world->rank, patience(world)))
         return false;
     bool brought = cohi_race_log_bring_complete(log, &view);
-    cohi_race_entry *entry = cohi_race_log_next(log, NULL, offset, bytes);
+    cohi_race_entry *entry = cohi_race_log_next(log, NULL, spot, bytes);
     while (entry && entry->written)
-        entry = cohi_race_log_next(log, entry, offset, bytes);
+        entry = cohi_race_log_next(log, entry, spot, bytes);
     if (entry)
         cohi_race_log_bring(log, &view, entry, true);
     cohi_race_log_give(log);
@@ -630,10 +634,10 @@ static verdict judge_collective(const coh_world *world, const struct access *acc
 coh_status cohi_race_touch(coh_world *world, const char *call, const void *pointer, size_t bytes,
                            bool writes)
 {
-    uint64_t offset = bytes > 0 ? cohi_heap_offset_of(world, pointer, bytes) : COHI_NO_WINDOW;
-    if (offset == COHI_NO_WINDOW)
+    cohi_spot spot = bytes > 0 ? cohi_heap_spot_of(world, pointer, bytes) : COHI_NO_SPOT;
+    if (spot == COHI_NO_SPOT)
         return COH_OK;
-    struct access access = {call, writes ? "writes" : "reads", world->rank, offset, bytes};
+    struct access access = {call, writes ? "writes" : "reads", world->rank, spot, bytes};
     coh_status status = take(world, call, world->rank);
     if (status != COH_OK)
         return status;

@@ -42,7 +42,7 @@ coh_status cohi_race_transfer(coh_world *world, const cohi_transfer *transfer);
 coh_status cohi_race_atomic(coh_world *world, const cohi_amo *amo);
 
 /* `data` may have no bytes. */
-coh_status cohi_race_signal(coh_world *world, const cohi_transfer *data, uint64_t offset,
+coh_status cohi_race_signal(coh_world *world, const cohi_transfer *data, cohi_spot spot,
                             uint64_t value, coh_signal_op op);
 
 /* At the end of a call by which this rank may have learnt what others did. */

@@ -1,6 +1,7 @@
 #include "core/onesided/race_log.h"
 
 #include "base/clock.h"
+#include "core/heap/locate.h"
 #include "memory/host_copy.h"
 
 #include <errno.h>
@@ -118,16 +119,16 @@ static cohi_race_entry *end_of(cohi_race_log *log)
     return log->entries + atomic_load_explicit(&log->count, memory_order_relaxed);
 }
 
-static bool touches(const cohi_race_entry *entry, uint64_t offset, uint64_t bytes)
+static bool touches(const cohi_race_entry *entry, cohi_spot spot, uint64_t bytes)
 {
-    return entry->offset < offset + bytes && offset < entry->offset + entry->bytes;
+    return entry->spot < spot + bytes && spot < entry->spot + entry->bytes;
 }
 
 cohi_race_entry *cohi_race_log_next(cohi_race_log *log, const cohi_race_entry *entry,
-                                    uint64_t offset, uint64_t bytes)
+                                    cohi_spot spot, uint64_t bytes)
 {
     cohi_race_entry *at = entry ? log->entries + (entry - log->entries) + 1 : log->entries;
-    while (at < end_of(log) && (at->gone || !touches(at, offset, bytes)))
+    while (at < end_of(log) && (at->gone || !touches(at, spot, bytes)))
         at++;
     return at < end_of(log) ? at : NULL;
 }
@@ -149,44 +150,50 @@ cohi_race_entry *cohi_race_log_find(cohi_race_log *log, uint64_t number)
 
 /* ---- writing ---- */
 
-static void write_signal(const cohi_race_entry *entry, char *heap)
+static void write_signal(const cohi_race_entry *entry, char *there)
 {
-    uint64_t *word = (uint64_t *)(void *)(heap + entry->offset);
+    uint64_t *word = (uint64_t *)(void *)there;
     if (entry->kind == COHI_RACE_SIGNAL_SET)
         __atomic_store_n(word, entry->value, __ATOMIC_RELEASE);
     else
         __atomic_fetch_add(word, entry->value, __ATOMIC_RELEASE);
 }
 
-static void write_blocks(cohi_race_log *log, const cohi_race_entry *entry, char *heap)
+static void write_blocks(cohi_race_log *log, const cohi_race_entry *entry, char *there)
 {
     uint64_t left = entry->held;
-    char *at = heap + entry->offset;
     for (uint32_t block = entry->block; block; block = log->next_block[block - 1]) {
         size_t bytes = left < COHI_RACE_BLOCK_BYTES ? left : COHI_RACE_BLOCK_BYTES;
-        memcpy(at, log->blocks[block - 1], bytes);
-        at += bytes;
+        memcpy(there, log->blocks[block - 1], bytes);
+        there += bytes;
         left -= bytes;
     }
 }
 
-static void write_entry(cohi_race_log *log, cohi_race_entry *entry, char *heap)
+static void write_payload(cohi_race_log *log, const cohi_race_entry *entry, char *there)
 {
+    if (cohi_race_is_signal(entry))
+        write_signal(entry, there);
+    else if (entry->block)
+        write_blocks(log, entry, there);
+    else
+        cohi_host_copy(there, entry->bytes_here, entry->held);
+}
+
+static void write_entry(cohi_race_log *log, const cohi_race_view *view, cohi_race_entry *entry)
+{
+    char *there = cohi_heap_reach(view->world, view->rank, entry->spot);
     if (entry->written)
         return;
-    if (cohi_race_is_signal(entry))
-        write_signal(entry, heap);
-    else if (entry->block)
-        write_blocks(log, entry, heap);
-    else
-        cohi_host_copy(heap + entry->offset, entry->bytes_here, entry->held);
+    if (there) /* its heap may be destroyed by now */
+        write_payload(log, entry, there);
     entry->written = true;
     free_blocks(log, entry);
 }
 
-static void settle(cohi_race_log *log, cohi_race_entry *entry, char *heap)
+static void settle(cohi_race_log *log, const cohi_race_view *view, cohi_race_entry *entry)
 {
-    write_entry(log, entry, heap);
+    write_entry(log, view, entry);
     entry->gone = true;
 }
 
@@ -198,7 +205,7 @@ static int class_of(const cohi_race_entry *entry)
 {
     if (cohi_race_is_signal(entry))
         return SIGNAL;
-    return cohi_race_is_word(entry->offset, entry->bytes) ? WORD : BULK;
+    return cohi_race_is_word(entry->spot, entry->bytes) ? WORD : BULK;
 }
 
 static int three_way(uint64_t a, uint64_t b)
@@ -226,11 +233,12 @@ static int compare(const void *left, const void *right)
     return order;
 }
 
-static void settle_all(cohi_race_log *log, cohi_race_entry **list, size_t count, char *heap)
+static void settle_all(cohi_race_log *log, const cohi_race_view *view, cohi_race_entry **list,
+                       size_t count)
 {
     qsort(list, count, sizeof *list, compare);
     for (size_t i = 0; i < count; i++)
-        settle(log, list[i], heap);
+        settle(log, view, list[i]);
 }
 
 bool cohi_race_log_bring_complete(cohi_race_log *log, const cohi_race_view *view)
@@ -240,7 +248,7 @@ bool cohi_race_log_bring_complete(cohi_race_log *log, const cohi_race_view *view
     for (cohi_race_entry *entry = log->entries; entry < end_of(log); entry++)
         if (!entry->gone && cohi_race_is_complete(entry, view))
             list[count++] = entry;
-    settle_all(log, list, count, view->heap);
+    settle_all(log, view, list, count);
     return count > 0;
 }
 
@@ -253,16 +261,17 @@ void cohi_race_log_bring_fenced(cohi_race_log *log, const cohi_race_view *view, 
         if (entry->source == source && entry->context == context && entry->epoch < epoch
             && !entry->gone)
             list[count++] = entry;
-    settle_all(log, list, count, view->heap);
+    settle_all(log, view, list, count);
 }
 
 /* Earlier words of the same source in the same place. */
-static void settle_older_words(cohi_race_log *log, char *heap, const cohi_race_entry *entry)
+static void settle_older_words(cohi_race_log *log, const cohi_race_view *view,
+                               const cohi_race_entry *entry)
 {
     for (cohi_race_entry *older = log->entries; older < entry; older++)
         if (older->source == entry->source && older->context == entry->context && !older->gone
-            && class_of(older) != BULK && touches(older, entry->offset, entry->bytes))
-            settle(log, older, heap);
+            && class_of(older) != BULK && touches(older, entry->spot, entry->bytes))
+            settle(log, view, older);
 }
 
 void cohi_race_log_bring(cohi_race_log *log, const cohi_race_view *view, cohi_race_entry *entry,
@@ -274,10 +283,10 @@ void cohi_race_log_bring(cohi_race_log *log, const cohi_race_view *view, cohi_ra
     cohi_race_log_bring_fenced(log, view, entry->source, entry->context, entry->epoch);
     cohi_race_entry *data = cohi_race_log_find(log, entry->data);
     if (data)
-        settle(log, data, view->heap);
+        settle(log, view, data);
     if (class_of(entry) != BULK)
-        settle_older_words(log, view->heap, entry);
-    write_entry(log, entry, view->heap);
+        settle_older_words(log, view, entry);
+    write_entry(log, view, entry);
     entry->gone = ordered || class_of(entry) != BULK;
 }
 
@@ -328,7 +337,8 @@ static void write_rest(cohi_race_log *log, const cohi_race_view *view, const coh
         return;
     cohi_race_log_bring_complete(log, view);
     cohi_race_log_bring_fenced(log, view, entry->source, entry->context, entry->epoch);
-    cohi_host_copy(view->heap + entry->offset + entry->held, (const char *)payload + entry->held,
+    char *there = cohi_heap_reach(view->world, view->rank, entry->spot);
+    cohi_host_copy(there + entry->held, (const char *)payload + entry->held,
                    entry->bytes - entry->held);
 }
 

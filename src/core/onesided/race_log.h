@@ -12,7 +12,7 @@
 #ifndef COHI_CORE_ONESIDED_RACE_LOG_H
 #define COHI_CORE_ONESIDED_RACE_LOG_H
 
-#include "bootstrap/board.h"
+#include "core/world/world.h"
 
 #include <pthread.h>
 
@@ -31,17 +31,18 @@ typedef enum cohi_race_kind {
 } cohi_race_kind;
 
 typedef struct cohi_race_entry {
-    uint64_t number;        /* counts what was issued to this rank, from 1 */
-    uint64_t offset, bytes; /* the range in the heap */
-    uint64_t held;          /* bytes of it, from its start on, that are in the log */
-    uint64_t epoch;         /* fences of its source on its context before it */
-    uint64_t completed;     /* 0, or the number of the quiet that it was issued before */
-    uint32_t barrier;       /* the epoch of the world's team whose meeting that quiet begins */
-    bool in_barrier;        /* whether there is one */
-    uint64_t data;          /* of a signal: the number of the put that it tells of; 0: none */
-    uint64_t value;         /* of a signal */
-    uint64_t seen_ns;       /* when a call could have brought it and left it; 0: not yet */
-    uint64_t delay_ns;      /* for which it is left then */
+    uint64_t number;    /* counts what was issued to this rank, from 1 */
+    cohi_spot spot;     /* where the range begins */
+    uint64_t bytes;     /* and its length */
+    uint64_t held;      /* bytes of it, from its start on, that are in the log */
+    uint64_t epoch;     /* fences of its source on its context before it */
+    uint64_t completed; /* 0, or the number of the quiet that it was issued before */
+    uint32_t barrier;   /* the epoch of the world's team whose meeting that quiet begins */
+    bool in_barrier;    /* whether there is one */
+    uint64_t data;      /* of a signal: the number of the put that it tells of; 0: none */
+    uint64_t value;     /* of a signal */
+    uint64_t seen_ns;   /* when a call could have brought it and left it; 0: not yet */
+    uint64_t delay_ns;  /* for which it is left then */
     int32_t source;
     uint32_t context;
     uint32_t kind;  /* cohi_race_kind */
@@ -69,7 +70,8 @@ _Static_assert(sizeof(cohi_race_log) <= COHI_LOG_BYTES, "a log fits behind its s
 
 /* The log's owner and the caller. */
 typedef struct cohi_race_view {
-    char *heap;       /* the owner's, in this process */
+    coh_world *world; /* the caller's */
+    int rank;         /* the owner */
     uint32_t entered; /* the last meeting of the world's team that the caller has come to */
 } cohi_race_view;
 
@@ -87,9 +89,9 @@ static inline bool cohi_race_log_is_empty(cohi_race_log *log)
 }
 
 /* A word: a put of it is one store, so that ranks may poll it. */
-static inline bool cohi_race_is_word(uint64_t offset, uint64_t bytes)
+static inline bool cohi_race_is_word(cohi_spot spot, uint64_t bytes)
 {
-    return bytes <= sizeof(uint64_t) && (bytes & (bytes - 1)) == 0 && (offset & (bytes - 1)) == 0;
+    return bytes <= sizeof(uint64_t) && (bytes & (bytes - 1)) == 0 && (spot & (bytes - 1)) == 0;
 }
 
 static inline bool cohi_race_is_signal(const cohi_race_entry *entry)
@@ -110,7 +112,7 @@ static inline bool cohi_race_is_complete(const cohi_race_entry *entry, const coh
 /* The entry after `entry` that is not gone, or the first after NULL, that touches the range; NULL
  * after the last. */
 cohi_race_entry *cohi_race_log_next(cohi_race_log *log, const cohi_race_entry *entry,
-                                    uint64_t offset, uint64_t bytes);
+                                    cohi_spot spot, uint64_t bytes);
 
 /* The entry with that number, or NULL when it is forgotten. */
 cohi_race_entry *cohi_race_log_find(cohi_race_log *log, uint64_t number);

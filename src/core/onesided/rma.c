@@ -13,30 +13,30 @@
 
 static coh_status note_transfer(coh_status status, const cohi_transfer *transfer, uint64_t limit)
 {
-    cohi_fail_range(status, transfer->offset, transfer->bytes, limit);
-    return cohi_fail_peer(status, transfer->rank);
+    return cohi_heap_note_range(status, transfer->rank, transfer->spot, transfer->bytes, limit);
 }
 
 /* COHORT_CHECK: the range must lie in one live allocation. */
 static coh_status check_allocation(coh_world *world, const cohi_transfer *transfer)
 {
-    uint64_t start = 0, length = 0;
-    if (!cohi_heap_find(world, transfer->offset, &start, &length))
+    cohi_spot start = 0;
+    uint64_t length = 0;
+    if (!cohi_heap_find(world, transfer->spot, &start, &length))
         return note_transfer(
             cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
-                            "rank %d, offset %llu, length %zu: there is no live allocation",
-                            transfer->rank, (unsigned long long)transfer->offset, transfer->bytes),
+                            "rank %d, %s, length %zu: there is no live allocation", transfer->rank,
+                            cohi_spot_describe(transfer->spot).text, transfer->bytes),
             transfer, 0);
-    uint64_t inside = transfer->offset - start;
+    uint64_t inside = transfer->spot - start;
     if (inside <= length && transfer->bytes <= length - inside)
         return COH_OK;
     return note_transfer(
         cohi_world_fail(world, transfer->call, COH_OUT_OF_BOUNDS,
-                        "rank %d, offset %llu, length %zu: past the end of the allocation at "
-                        "offset %llu, which has %llu bytes",
-                        transfer->rank, (unsigned long long)transfer->offset, transfer->bytes,
-                        (unsigned long long)start, (unsigned long long)length),
-        transfer, start + length);
+                        "rank %d, %s, length %zu: past the end of the allocation at offset %llu, "
+                        "which has %llu bytes",
+                        transfer->rank, cohi_spot_describe(transfer->spot).text, transfer->bytes,
+                        (unsigned long long)cohi_spot_offset(start), (unsigned long long)length),
+        transfer, cohi_spot_offset(start) + length);
 }
 
 static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
@@ -48,8 +48,8 @@ static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
     coh_status status = cohi_verdict_status(verdict);
     cohi_verdict_describe(verdict, text, sizeof text);
     return note_transfer(cohi_world_fail(world, transfer->call, status,
-                                         "rank %d, offset %llu, length %zu: the rank is %s: %s",
-                                         transfer->rank, (unsigned long long)transfer->offset,
+                                         "rank %d, %s, length %zu: the rank is %s: %s",
+                                         transfer->rank, cohi_spot_describe(transfer->spot).text,
                                          transfer->bytes,
                                          status == COH_PEER_LOST ? "lost" : "stalled", text),
                          transfer, COH_NO_FACT);
@@ -59,7 +59,7 @@ coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
 {
     coh_status status = cohi_world_check_rank(world, transfer->call, transfer->rank);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, transfer->call, transfer->rank, transfer->offset,
+        status = cohi_heap_check_range(world, transfer->call, transfer->rank, transfer->spot,
                                        transfer->bytes);
     if (status != COH_OK)
         return status;
@@ -70,7 +70,7 @@ coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
                                transfer->op == COHI_OP_PUT ? "source" : "target", transfer->bytes);
     if (atomic_load_explicit(&world->state, memory_order_relaxed) & COHI_WORLD_CAREFUL) {
         status = cohi_fault_strike(world->fault, transfer->op);
-        if (status == COH_OK && cohi_heap_checks(world))
+        if (status == COH_OK && world->checks_bounds)
             status = check_allocation(world, transfer);
     }
     if (status == COH_OK)
@@ -83,11 +83,13 @@ coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
 static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op *op)
 {
     const cohi_engine_rma *rma = world->engine->rma;
+    int id = cohi_spot_segment(transfer->spot);
+    uint64_t offset = cohi_spot_offset(transfer->spot);
     if (transfer->op == COHI_OP_PUT)
-        return rma->put(world->endpoint, transfer->context, transfer->rank, COHI_SEGMENT_HEAP,
-                        transfer->offset, transfer->source, transfer->bytes, op);
-    return rma->get(world->endpoint, transfer->context, transfer->rank, COHI_SEGMENT_HEAP,
-                    transfer->offset, transfer->target, transfer->bytes, op);
+        return rma->put(world->endpoint, transfer->context, transfer->rank, id, offset,
+                        transfer->source, transfer->bytes, op);
+    return rma->get(world->endpoint, transfer->context, transfer->rank, id, offset,
+                    transfer->target, transfer->bytes, op);
 }
 
 static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)
@@ -102,14 +104,13 @@ static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer
     cohi_world_show_op(world, COHI_OP_NONE);
     return COHI_LIKELY(status == COH_OK)
                ? status
-               : cohi_fail_add(status, "it was a %s of %zu bytes at offset %llu of rank %d",
+               : cohi_fail_add(status, "it was a %s of %zu bytes at %s of rank %d",
                                cohi_opcode_name(transfer->op), transfer->bytes,
-                               (unsigned long long)transfer->offset, transfer->rank);
+                               cohi_spot_describe(transfer->spot).text, transfer->rank);
 }
 
-static void move_by_copy(char *peer, const cohi_transfer *transfer)
+static void move_by_copy(char *there, const cohi_transfer *transfer)
 {
-    char *there = peer + transfer->offset;
     if (transfer->op == COHI_OP_PUT)
         cohi_host_copy(there, transfer->source, transfer->bytes);
     else
@@ -124,6 +125,14 @@ static inline void wake_for_word(coh_world *world, size_t bytes, int rank)
         cohi_control_wake_watcher(world->peers[rank].slot);
 }
 
+static coh_status move_mapped(coh_world *world, const cohi_transfer *transfer, char *there)
+{
+    move_by_copy(there, transfer);
+    if (transfer->op == COHI_OP_PUT)
+        wake_for_word(world, transfer->bytes, transfer->rank);
+    return COH_OK;
+}
+
 coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
 {
     if (transfer->bytes == 0)
@@ -133,26 +142,27 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
         return status;
     if (world->race)
         return cohi_race_transfer(world, transfer);
-    char *peer = world->peers[transfer->rank].heap;
-    if (!peer)
+    char *there = cohi_heap_reach(world, transfer->rank, transfer->spot);
+    if (!there)
         return move_by_engine(world, transfer);
-    move_by_copy(peer, transfer);
-    if (transfer->op == COHI_OP_PUT)
-        wake_for_word(world, transfer->bytes, transfer->rank);
-    return COH_OK;
+    return move_mapped(world, transfer, there);
 }
 
 /* ---- by symmetric pointer ---- */
 
-/* The slow path: everything is checked, and says what is wrong. */
+/* The slow path: everything is checked, and says what is wrong. In between, for memory of a further heap
+ * where nothing is. */
 static __attribute__((noinline)) coh_status
 transfer_pointer(coh_world *world, const void *symmetric, cohi_transfer transfer)
 {
+    char *there = cohi_heap_further_direct(world, symmetric, transfer.bytes, transfer.rank);
+    if (there && (transfer.source || transfer.target))
+        return move_mapped(world, &transfer, there);
     coh_status status = cohi_world_enter(world, transfer.call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, transfer.call, transfer.rank);
     if (status == COH_OK && transfer.bytes > 0)
-        status = cohi_heap_locate(world, transfer.call, symmetric, &transfer.offset);
+        status = cohi_heap_locate(world, transfer.call, symmetric, &transfer.spot);
     return status == COH_OK ? cohi_rma_transfer(world, &transfer) : status;
 }
 
@@ -332,20 +342,20 @@ coh_status coh_context_get_nbi(coh_context *context, void *target, const void *s
 coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
 {
     static const char call[] = "coh_ptr";
-    uint64_t offset = 0;
+    cohi_spot spot = 0;
     coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, call, rank);
     if (status == COH_OK && !out)
         status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "direct is NULL");
     if (status == COH_OK)
-        status = cohi_heap_locate(world, call, pointer, &offset);
+        status = cohi_heap_locate(world, call, pointer, &spot);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, call, rank, offset, 1);
+        status = cohi_heap_check_range(world, call, rank, spot, 1);
     if (status != COH_OK)
         return status;
-    char *peer = world->peers[rank].heap;
-    if (!peer)
+    char *there = cohi_heap_reach(world, rank, spot);
+    if (!there)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "the memory of rank %d is not mapped here (engine %s); use put and "
                                "get",
@@ -355,6 +365,6 @@ coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
                                "the race check (COHORT_CHECK=order) does not see loads and stores "
                                "to the memory of rank %d; use put and get",
                                rank);
-    *out = peer + offset;
+    *out = there;
     return COH_OK;
 }

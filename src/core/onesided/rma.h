@@ -6,7 +6,7 @@
  * Uses base, memory, bootstrap and the core rooms world, health, team and heap.
  * Hides whether a peer is mapped or reached by the engine.
  */
-/* rma.h - put and get by offset, for callers that do not name the target by a pointer. */
+/* rma.h - put and get by spot, for callers that do not name the target by a pointer. */
 #ifndef COHI_CORE_ONESIDED_RMA_H
 #define COHI_CORE_ONESIDED_RMA_H
 
@@ -18,7 +18,7 @@ typedef struct cohi_transfer {
     cohi_opcode op;   /* COHI_OP_PUT or COHI_OP_GET */
     unsigned context; /* COHI_CONTEXT_* or a user's */
     int rank;
-    uint64_t offset;
+    cohi_spot spot;
     void *target;       /* of a get */
     const void *source; /* of a put */
     size_t bytes;
@@ -37,7 +37,7 @@ cohi_transfer_fields(const cohi_transfer *transfer)
                            .op = transfer->op,
                            .context = transfer->context,
                            .rank = transfer->rank,
-                           .offset = transfer->offset,
+                           .spot = transfer->spot,
                            .target = transfer->target,
                            .source = transfer->source,
                            .bytes = transfer->bytes,
@@ -53,8 +53,8 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer);
 /*
  * The aligned word of `bytes` (a power of two) at `pointer`, in this rank's heap, of the mapped
  * peer `rank`, when nothing about the call is special; else NULL. The heap begins and ends at a
- * page, so an aligned word that begins in it ends in it. Registered memory takes the slow path:
- * searching it here would cost saved registers beside a single store. `bits` are those of the
+ * page, so an aligned word that begins in it ends in it. Registered memory and further heaps take the
+ * slow path: searching them here would cost saved registers beside a single store. `bits` are those of the
  * world's state that do not matter.
  */
 static inline __attribute__((always_inline)) char *

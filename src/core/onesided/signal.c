@@ -16,7 +16,7 @@ struct signalled {
     cohi_transfer data; /* its op and offset are the slow path's */
     void *target;       /* of the data, symmetric */
     uint64_t *signal;
-    uint64_t signal_offset; /* the slow path's */
+    cohi_spot signal_spot; /* the slow path's */
     uint64_t value;
     coh_signal_op op;
 };
@@ -31,9 +31,9 @@ static coh_status check_signal(coh_world *world, struct signalled *put)
                                (int)put->op);
     coh_status status = cohi_world_check_rank(world, call, put->data.rank);
     if (status == COH_OK)
-        status = cohi_heap_locate(world, call, put->signal, &put->signal_offset);
+        status = cohi_heap_locate(world, call, put->signal, &put->signal_spot);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, call, put->data.rank, put->signal_offset,
+        status = cohi_heap_check_range(world, call, put->data.rank, put->signal_spot,
                                        sizeof *put->signal);
     if (status == COH_OK && (uintptr_t)put->signal % sizeof *put->signal != 0)
         status =
@@ -61,7 +61,7 @@ static coh_status raise_by_atomic(coh_world *world, const struct signalled *put)
                            .op = put->op == COH_SIGNAL_SET ? COH_ATOMIC_SET : COH_ATOMIC_ADD,
                            .dtype = COH_U64,
                            .rank = put->data.rank,
-                           .offset = put->signal_offset,
+                           .spot = put->signal_spot,
                            .operand = &put->value});
 }
 
@@ -69,11 +69,9 @@ static coh_status tell(const struct signalled *put, coh_status status)
 {
     if (COHI_LIKELY(status == COH_OK))
         return status;
-    return cohi_fail_add(status,
-                         "it was to put %zu bytes at offset %llu of rank %d, with a signal at "
-                         "offset %llu",
-                         put->data.bytes, (unsigned long long)put->data.offset, put->data.rank,
-                         (unsigned long long)put->signal_offset);
+    return cohi_fail_add(status, "it was to put %zu bytes at %s of rank %d, with a signal at %s",
+                         put->data.bytes, cohi_spot_describe(put->data.spot).text, put->data.rank,
+                         cohi_spot_describe(put->signal_spot).text);
 }
 
 static coh_status put_by_engine(coh_world *world, const struct signalled *put)
@@ -82,9 +80,9 @@ static coh_status put_by_engine(coh_world *world, const struct signalled *put)
     cohi_op op = COHI_NEW_OP;
     cohi_world_show_op(world, COHI_OP_SIGNAL);
     coh_status status = world->engine->rma->put_signal(
-        world->endpoint, data->context, data->rank, COHI_SEGMENT_HEAP, data->offset, data->source,
-        data->bytes, put->signal_offset, put->value, put->op == COH_SIGNAL_ADD,
-        data->blocking ? &op : NULL);
+        world->endpoint, data->context, data->rank, cohi_spot_segment(put->signal_spot),
+        cohi_spot_offset(data->spot), data->source, data->bytes, cohi_spot_offset(put->signal_spot),
+        put->value, put->op == COH_SIGNAL_ADD, data->blocking ? &op : NULL);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, data->call, data->rank, COHI_LOSS_LINK);
     if (status == COH_OK && data->blocking)
@@ -103,6 +101,16 @@ static coh_status prepare_signal(coh_world *world, struct signalled *put)
                             : status;
 }
 
+/* Of ranks that are not mapped, where the engine has the two in one, which it has within one segment. */
+static bool is_one_operation(const coh_world *world, const struct signalled *put)
+{
+    const cohi_transfer *data = &put->data;
+    bool same_heap =
+        data->bytes == 0 || cohi_spot_heap(data->spot) == cohi_spot_heap(put->signal_spot);
+    return !world->peers[data->rank].heap && world->engine->rma && world->engine->rma->put_signal
+           && same_heap;
+}
+
 /* An engine that has the two in one is asked for that; otherwise the order is made by a fence. */
 static coh_status signal_long(coh_world *world, struct signalled *put)
 {
@@ -112,11 +120,10 @@ static coh_status signal_long(coh_world *world, struct signalled *put)
     if (world->race) {
         status = put->data.bytes > 0 ? cohi_rma_check(world, &put->data) : COH_OK;
         return status == COH_OK
-                   ? cohi_race_signal(world, &put->data, put->signal_offset, put->value, put->op)
+                   ? cohi_race_signal(world, &put->data, put->signal_spot, put->value, put->op)
                    : status;
     }
-    bool mapped = world->peers[put->data.rank].heap != NULL;
-    if (!mapped && world->engine->rma && world->engine->rma->put_signal) {
+    if (is_one_operation(world, put)) {
         if (put->data.bytes > 0)
             status = cohi_rma_check(world, &put->data);
         return status == COH_OK ? put_by_engine(world, put) : status;
@@ -134,8 +141,15 @@ static coh_status locate_and_signal(coh_world *world, struct signalled *put)
     if (status == COH_OK)
         status = cohi_world_check_rank(world, put->data.call, put->data.rank);
     if (status == COH_OK && put->data.bytes > 0)
-        status = cohi_heap_locate(world, put->data.call, put->target, &put->data.offset);
+        status = cohi_heap_locate(world, put->data.call, put->target, &put->data.spot);
     return status == COH_OK ? signal_long(world, put) : status;
+}
+
+/* As cohi_rma_direct, in any heap. */
+static char *find(coh_world *world, const void *pointer, size_t bytes, int rank)
+{
+    char *there = cohi_rma_direct(world, pointer, bytes, rank);
+    return there ? there : cohi_heap_further_direct(world, pointer, bytes, rank);
 }
 
 /* By value, as put_signal, so that its caller need not have the struct in memory. */
@@ -143,8 +157,8 @@ static __attribute__((noinline)) coh_status put_signal_any(coh_world *world, str
 {
     int rank = put.data.rank;
     size_t bytes = put.data.bytes;
-    char *word = cohi_rma_direct(world, put.signal, sizeof *put.signal, rank);
-    char *there = bytes > 0 ? cohi_rma_direct(world, put.target, bytes, rank) : word;
+    char *word = find(world, put.signal, sizeof *put.signal, rank);
+    char *there = bytes > 0 ? find(world, put.target, bytes, rank) : word;
     if (COHI_LIKELY(word && there && (put.data.source || bytes == 0) && (uintptr_t)word % 8 == 0
                     && (unsigned)put.op <= COH_SIGNAL_ADD
                     && !cohi_world_atomics_by_engine(world))) {
@@ -240,7 +254,7 @@ put_strided_signal_checked(coh_world *world, cohi_strided blocks, struct signall
     if (status == COH_OK)
         status = cohi_order_fence_context(world, COHI_CONTEXT_DEFAULT);
     if (status == COH_OK && world->race)
-        return cohi_race_signal(world, &put.data, put.signal_offset, put.value, put.op);
+        return cohi_race_signal(world, &put.data, put.signal_spot, put.value, put.op);
     return status == COH_OK ? raise_by_atomic(world, &put) : status;
 }
 
@@ -288,14 +302,14 @@ coh_status coh_signal(coh_world *world, uint64_t *signal, uint64_t value, coh_si
 coh_status coh_signal_fetch(coh_world *world, const uint64_t *signal, uint64_t *value)
 {
     static const char call[] = "coh_signal_fetch";
-    uint64_t offset;
+    cohi_spot spot;
     coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK && !value)
         status = cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "value is NULL");
     if (status == COH_OK)
-        status = cohi_heap_locate(world, call, signal, &offset);
+        status = cohi_heap_locate(world, call, signal, &spot);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, call, world->rank, offset, sizeof *signal);
+        status = cohi_heap_check_range(world, call, world->rank, spot, sizeof *signal);
     if (status == COH_OK && (uintptr_t)signal % sizeof *signal != 0)
         status =
             cohi_world_fail(world, call, COH_BAD_ALIGNMENT,

@@ -36,7 +36,7 @@ static coh_status check(coh_world *world, cohi_strided *all)
         status =
             cohi_world_fail(world, block->call, COH_INVALID_ARGUMENT, "the %s is NULL", here_name);
     if (status == COH_OK)
-        status = cohi_heap_locate(world, block->call, all->there, &block->offset);
+        status = cohi_heap_locate(world, block->call, all->there, &block->spot);
     if (status != COH_OK)
         return status;
     cohi_transfer whole = *block;
@@ -83,7 +83,7 @@ static coh_status move(coh_world *world, const cohi_strided *all)
         coh_status status = cohi_rma_transfer(world, &block);
         if (status != COH_OK)
             return status;
-        block.offset += all->there_stride;
+        block.spot += all->there_stride;
         if (block.op == COHI_OP_PUT)
             block.source = (const char *)block.source + all->here_stride;
         else
@@ -92,8 +92,35 @@ static coh_status move(coh_world *world, const cohi_strided *all)
     return COH_OK;
 }
 
+/* As cohi_strided_find, in a further heap. */
+static char *find_further(coh_world *world, const cohi_strided *all)
+{
+    size_t block = all->block.bytes, span, here_span;
+    if (!here_of(all) || block == 0 || all->count == 0
+        || !cohi_strided_span(all->count, block, all->there_stride, &span)
+        || !cohi_strided_span(all->count, block, all->here_stride, &here_span))
+        return NULL;
+    return cohi_heap_further_direct(world, all->there, span, all->block.rank);
+}
+
+static void copy_directly(char *there, const cohi_strided *all)
+{
+    const cohi_transfer *block = &all->block;
+    if (block->op == COHI_OP_PUT)
+        cohi_strided_copy(there, all->there_stride, block->source, all->here_stride, block->bytes,
+                          all->count);
+    else
+        cohi_strided_copy(block->target, all->here_stride, there, all->there_stride, block->bytes,
+                          all->count);
+}
+
 coh_status cohi_strided_checked(coh_world *world, cohi_strided all)
 {
+    char *further = find_further(world, &all);
+    if (further) {
+        copy_directly(further, &all);
+        return COH_OK;
+    }
     coh_status status = cohi_world_enter(world, all.block.call);
     if (status == COH_OK)
         status = cohi_world_check_rank(world, all.block.call, all.block.rank);

@@ -154,7 +154,7 @@ static coh_status check_kind(const coh_world *world, const char *call, const coh
 static coh_status check_words(coh_world *world, const char *call, const coh_watch *watch)
 {
     size_t bytes = coh_dtype_size(watch->dtype), length;
-    uint64_t offset;
+    cohi_spot spot;
     if (watch->count == 0)
         return COH_OK;
     if (!watch->values)
@@ -162,9 +162,9 @@ static coh_status check_words(coh_world *world, const char *call, const coh_watc
     if (__builtin_mul_overflow(watch->count, bytes, &length))
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%zu words of %zu bytes overflow",
                                watch->count, bytes);
-    coh_status status = cohi_heap_locate(world, call, watch->words, &offset);
+    coh_status status = cohi_heap_locate(world, call, watch->words, &spot);
     if (status == COH_OK)
-        status = cohi_heap_check_range(world, call, world->rank, offset, length);
+        status = cohi_heap_check_range(world, call, world->rank, spot, length);
     if (status == COH_OK && (uintptr_t)watch->words % bytes != 0)
         status = cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
                                  "address %p is not aligned to the %zu bytes of %s", watch->words,
@@ -230,7 +230,7 @@ static void find_word(const void *waiting, cohi_awaited_word *word)
         .wanted =
             read_value((const char *)watch->values + (watch->each ? index : 0) * bytes, bytes),
         .found = load_word(place, bytes)};
-    (void)cohi_heap_locate(watching->world, "", place, &word->offset);
+    (void)cohi_heap_locate(watching->world, "", place, &word->spot);
 }
 
 /* "it waited for u64 == 1 at offset 128, which is 0" */

@@ -75,6 +75,9 @@ static coh_status await_records(const cohi_entry *entry, const cohi_record *mine
 static void describe(const cohi_record *record, char *text, size_t room)
 {
     cohi_terms_describe(record->op, record->argument, text, room);
+    size_t used = strlen(text);
+    if (record->heap > 0)
+        snprintf(text + used, room - used, " of heap %u", record->heap);
 }
 
 /* Calls whose first two arguments are the caller's, and the others where the block came to lie. */
@@ -92,7 +95,7 @@ static bool same_call(const cohi_record *a, const cohi_record *b)
     bool failed = a->status != COH_OK || b->status != COH_OK;
     size_t first = a->op == COHI_OP_SPLIT_COLOR ? 2 : 0;
     size_t end = failed && is_placing(a) ? 2 : sizeof a->argument / sizeof *a->argument;
-    return a->op == b->op
+    return a->op == b->op && a->heap == b->heap
            && memcmp(a->argument + first, b->argument + first, (end - first) * sizeof *a->argument)
                   == 0;
 }

@@ -111,6 +111,7 @@ static const char *const argument_names[][4] = {
     [COHI_OP_SPLIT] = {"start", "stride", "size"},
     [COHI_OP_SPLIT_COLOR] = {NULL, NULL, "width"},
     [COHI_OP_FROM_LIST] = {"count", "hash of the list"},
+    [COHI_OP_HEAP_CREATE] = {"bytes", "kind"},
 };
 
 static void describe_named(unsigned op, const uint64_t argument[4], char *text, size_t room)

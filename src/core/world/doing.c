@@ -24,7 +24,7 @@ static bool is_same_word(const cohi_awaited_word *a, const cohi_awaited_word *b)
     return a->shown == b->shown
            && (!a->shown
                || (a->others == b->others && a->dtype == b->dtype && a->compare == b->compare
-                   && a->wanted == b->wanted && a->offset == b->offset));
+                   && a->wanted == b->wanted && a->spot == b->spot));
 }
 
 static bool is_same(const cohi_awaited *a, const cohi_awaited *b)
@@ -54,7 +54,7 @@ static void write_doing(cohi_doing *doing, const cohi_awaited *awaited)
     atomic_store(&doing->tag, awaited->tag);
     atomic_store(&doing->word, word_bits(&awaited->word));
     atomic_store(&doing->wanted, awaited->word.wanted);
-    atomic_store(&doing->offset, awaited->word.offset);
+    atomic_store(&doing->spot, awaited->word.spot);
     atomic_store(&doing->sequence, awaited->sequence);
     for (int i = 0; awaited->rank < 0 && i < COHI_SET_WORDS; i++)
         atomic_store(&doing->set[i], awaited->ranks.words[i]);
@@ -106,7 +106,7 @@ static cohi_awaited_word read_word(cohi_doing *doing)
         .compare = (coh_compare)(bits >> COHI_WORD_COMPARE_SHIFT & byte),
         .wanted = atomic_load(&doing->wanted),
         .found = atomic_load(&doing->found),
-        .offset = atomic_load(&doing->offset),
+        .spot = atomic_load(&doing->spot),
     };
 }
 
@@ -286,8 +286,8 @@ static struct word_texts word_texts(const cohi_awaited_word *word)
 void cohi_doing_describe_word(const cohi_awaited_word *word, char *text, size_t room)
 {
     struct word_texts texts = word_texts(word);
-    snprintf(text, room, "%s at offset %llu, which is %s%s", texts.condition,
-             (unsigned long long)word->offset, texts.found, texts.others);
+    snprintf(text, room, "%s at %s, which is %s%s", texts.condition,
+             cohi_spot_describe(word->spot).text, texts.found, texts.others);
 }
 
 static void list_one(const cohi_awaited *awaited, char *text, size_t room)
@@ -298,8 +298,8 @@ static void list_one(const cohi_awaited *awaited, char *text, size_t room)
         snprintf(more, sizeof more, ", tag %d", awaited->tag);
     if (awaited->word.shown) {
         struct word_texts texts = word_texts(&awaited->word);
-        snprintf(more, sizeof more, ": %s, is %s, offset %llu%s", texts.condition, texts.found,
-                 (unsigned long long)awaited->word.offset, texts.others);
+        snprintf(more, sizeof more, ": %s, is %s, %s%s", texts.condition, texts.found,
+                 cohi_spot_describe(awaited->word.spot).text, texts.others);
     }
     snprintf(text, room, "%s%s%s", awaited->rank >= 0 ? "rank " : "", whom, more);
 }

@@ -34,7 +34,7 @@ typedef struct cohi_awaited_word {
     coh_dtype dtype;
     coh_compare compare;
     uint64_t wanted, found; /* to what it is compared, and what it is now */
-    uint64_t offset;        /* in the heap */
+    cohi_spot spot;         /* where it is */
 } cohi_awaited_word;
 
 /* What a wait is for. */

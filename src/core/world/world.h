@@ -22,12 +22,12 @@
 #include "bootstrap/board.h"
 #include "bootstrap/group.h"
 #include "core/world/company.h"
+#include "core/world/spot.h"
 #include "engine/engine.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 
-struct cohi_heap;
 struct cohi_crew;
 struct cohi_fault;
 struct cohi_mailbox;
@@ -66,6 +66,12 @@ typedef struct cohi_window {
 
 enum { COHI_WINDOWS_MAX = 8 };
 
+/* What a rank tells the others of a segment that it has added. */
+typedef struct cohi_segment_card {
+    uint64_t bytes; /* the most that it can have */
+    cohi_region_key key;
+} cohi_segment_card;
+
 struct coh_world {
     /* Read by every call. */
     _Alignas(COHI_CACHE_LINE) atomic_uint state;
@@ -79,7 +85,9 @@ struct coh_world {
 
     /* Read where an address is not in the heap. */
     atomic_int window_count; /* that have been used; it never shrinks */
+    atomic_int heap_count;   /* the same of `heaps`; 1 and more where there is memory */
     cohi_window windows[COHI_WINDOWS_MAX];
+    _Atomic(coh_heap *) heaps[COHI_HEAPS_MAX]; /* by number; NULL: never used (core/heap/heap.h) */
 
     /* Fixed at init. */
     const cohi_engine *engine;
@@ -91,6 +99,8 @@ struct coh_world {
     bool remote;             /* some peer is reached by the engine */
     bool delayed;            /* puts may arrive later: the same, or races are looked for */
     bool crowded;            /* more ranks than cores on this host; the same on all of its ranks */
+    bool checks_bounds;      /* put and get are held to allocations (COHORT_CHECK) */
+    bool huge_pages;         /* heaps ask for them (COHORT_HUGE_PAGES) */
     uint64_t warn_ns, stall_ns, timeout_ns, link_timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
@@ -100,9 +110,9 @@ struct coh_world {
     _Alignas(8) unsigned char tuning[COHI_TUNING_BYTES]; /* rank 0's; see coll/tuning.h */
 
     cohi_board *board;
-    cohi_group *group;      /* processes, else NULL */
-    struct cohi_crew *crew; /* ranks of this process, else NULL */
-    struct cohi_heap *heap; /* NULL where the engine has no memory */
+    cohi_group *group;          /* processes, else NULL */
+    struct cohi_crew *crew;     /* ranks of this process, else NULL */
+    cohi_segment_card arriving; /* of the heap that is being made, for the others of the crew */
     struct cohi_fault *fault;
     struct cohi_race *race; /* NULL unless races are looked for (core/onesided/race.h) */
     const struct cohi_delays
