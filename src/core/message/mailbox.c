@@ -71,7 +71,7 @@ coh_status cohi_mailbox_open(coh_world *world)
     world->mailbox->piece = piece_bytes(world);
     int error = cohi_os_random(&world->mailbox->token, sizeof world->mailbox->token);
     if (error)
-        return cohi_fail_os(error, "coh_init: no random number can be had");
+        return cohi_fail_os(error, "coh_init: no random number could be drawn");
     return cohi_lane_doors(world, &world->mailbox->doors);
 }
 

@@ -86,7 +86,7 @@ struct coh_world {
     uint64_t prepared; /* bytes that the heap begins with: see memory/prepared.h */
     cohi_endpoint *endpoint;
     bool remote;  /* some peer is reached by the engine */
-    bool delayed; /* puts may arrive later: the same, or races are looked for */
+    bool delayed; /* puts may arrive later: by the engine, or because races are looked for */
     bool crowded; /* more ranks than cores on this host; the same on all of its ranks */
     uint64_t warn_ns, stall_ns, timeout_ns; /* 0: never */
     int local_rank;
