@@ -20,7 +20,7 @@ typedef struct cohi_host_facts {
     int level3_cores;                  /* cores that share one of level 3 */
 
     /*
-     * Whether the last-level cache is slow beside the second level: Intel's server CPUs since
+     * Whether the last-level cache is slow compared with the second level: Intel's server CPUs since
      * Skylake, whose third level is a victim cache behind a mesh. There a copy that no longer fits
      * the second level gains from stores past the caches (Sapphire Rapids: 13 GB/s cached, 18
      * streamed at 2 MiB); elsewhere only one that no longer fits the third does (Zen 3: 32 and 22,

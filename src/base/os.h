@@ -67,7 +67,7 @@ int cohi_os_window_detach(int fd, uint64_t offset, void *base, size_t bytes);
 /* Backs [from, to) of a shared file with memory, or fails with ENOMEM/ENOSPC and no effect. */
 int cohi_os_commit_shared(int fd, size_t from, size_t to);
 
-/* The same for private memory at `base`. */
+/* Backs [from, to) of the private memory at `base`; fails as for a shared file. */
 int cohi_os_commit_private(void *base, size_t from, size_t to);
 
 /* Gives memory back; what was there reads as zero, and can still be written to: a peer that
@@ -93,7 +93,8 @@ typedef struct cohi_os_memory {
 
 cohi_os_memory cohi_os_memory_look(void);
 
-/* The same from numbers: a cgroup's limit and use, the host's total and what that has left. */
+/* What cohi_os_memory_look finds when these are the numbers: a cgroup's limit and use, the host's
+ * total and what that has left. */
 cohi_os_memory cohi_os_memory_judge(uint64_t limit, uint64_t used, uint64_t total, uint64_t left);
 
 /* "N are available (this host has ...)", to end an error message; up to
@@ -135,7 +136,8 @@ int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms);
  */
 char cohi_os_process_state(pid_t pid);
 
-/* The same, read from a "stat" file of /proc, a process's or a thread's. */
+/* The one-letter state in a "stat" file of /proc, a process's or a thread's; 0 when there is none.
+ */
 char cohi_os_state_in(const char *path);
 
 /* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
@@ -209,7 +211,8 @@ bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_o
 /* How many threads this process has; 0 where the kernel does not tell. */
 int cohi_os_thread_count(void);
 
-/* "No such file or directory", untranslated; "unknown error" or the like for a number that is none. */
+/* "No such file or directory", untranslated; "unknown error" or the like for a number that is none.
+ */
 const char *cohi_os_error_text(int error);
 
 /* "Segmentation fault", or "unknown" for a signal without a description. */
@@ -240,7 +243,7 @@ int cohi_os_local_accept(int listener, int *fd);
 int cohi_os_peer_credentials(int fd, uid_t *uid, pid_t *pid);
 
 /*
- * Moves exactly `bytes`, with up to COHI_OS_FDS_MAX descriptors beside the first byte, before
+ * Moves exactly `bytes`, with up to COHI_OS_FDS_MAX descriptors attached to the first byte, before
  * `deadline_ns` (of cohi_now_ns). ETIMEDOUT; ECONNRESET when the peer closed. On receive, *fd_count
  * is how many came; those past `fd_room` are closed.
  */
@@ -249,8 +252,8 @@ int cohi_os_send(int fd, const void *data, size_t bytes, const int *fds, int fd_
 int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int *fd_count,
                     uint64_t deadline_ns);
 
-/* Takes what has come, at most `bytes`, without waiting: EAGAIN when nothing has. Descriptors beside
- * it are dropped. */
+/* Takes what has come, at most `bytes`, without waiting: EAGAIN when nothing has. Descriptors that
+ * came with it are dropped. */
 int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got);
 
 #endif

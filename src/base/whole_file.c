@@ -22,19 +22,19 @@ static int write_through(int fd, cohi_file_writer *write, const void *argument)
     return fclose(stream) == 0 ? status : -1;
 }
 
-/* Writes, then renames `beside`, which ends in XXXXXX, to `path`. */
-static int write_beside(char *beside, const char *path, cohi_file_writer *write,
-                        const void *argument)
+/* Writes, then renames `temporary`, which ends in XXXXXX, to `path`. */
+static int write_and_rename(char *temporary, const char *path, cohi_file_writer *write,
+                            const void *argument)
 {
-    int fd = mkostemp(beside, O_CLOEXEC);
+    int fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
         return -1;
     int status = write_through(fd, write, argument);
     if (status == 0)
-        status = rename(beside, path);
+        status = rename(temporary, path);
     if (status != 0) {
         int why = errno;
-        unlink(beside);
+        unlink(temporary);
         errno = why;
     }
     return status;
@@ -42,11 +42,11 @@ static int write_beside(char *beside, const char *path, cohi_file_writer *write,
 
 int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void *argument)
 {
-    char *beside; /* not on the stack, which may be small: a path has up to 4 KiB */
-    if (asprintf(&beside, "%s.XXXXXX", path) < 0)
+    char *temporary; /* not on the stack, which may be small: a path has up to 4 KiB */
+    if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
         return -1;
-    int status = write_beside(beside, path, write, argument);
-    free(beside);
+    int status = write_and_rename(temporary, path, write, argument);
+    free(temporary);
     return status;
 }
 

@@ -7,7 +7,8 @@
 /* Writes the text; -1 with errno when it cannot. */
 typedef int cohi_file_writer(FILE *stream, const void *argument);
 
-/* Writes a file beside `path`, which takes its place when it is whole. -1 with errno. */
+/* Writes a temporary file in the same folder and renames it to `path` when it is whole. -1 with
+ * errno. */
 int cohi_whole_file_write(const char *path, cohi_file_writer *write, const void *argument);
 
 /* Makes the folders above `path` that are missing. -1 with errno. */

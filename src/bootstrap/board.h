@@ -72,11 +72,11 @@ typedef struct cohi_terms {
 } cohi_terms;
 
 /*
- * What a member posts when it enters a collective: the mark, and beside it the contribution itself
+ * What a member posts when it enters a collective: the mark, and next to it the contribution itself
  * when it is small, or where it lies. The data comes first, so that a whole vector can be loaded
  * from it without touching another line: 8 bytes reduced in 400 ns, in 490 the other way round.
  *
- * What does not fit beside the mark and is still short lies in the lines behind. They come on
+ * What does not fit next to the mark and is still short lies in the lines behind. They come on
  * their own: a core that misses the line of the mark asks for the neighbours as well. In a page of
  * their own they would be asked for once the mark has come, which is one more line's time.
  */
@@ -127,8 +127,8 @@ static inline cohi_terms *cohi_meet_terms(cohi_meet *meet, uint32_t epoch)
 /*
  * Where contributions lie that are not in the heap. Scratch is for those that are taken in one
  * piece, one for each post; stages are for those that go by parts, in turn: into `in`, and where
- * the members work on each other's parts, out of `out`. How long a part is, up to a whole stage, is the
- * profile's to say (stage_part).
+ * the members work on each other's parts, out of `out`. How long a part is, up to a whole stage, is
+ * the profile's to say (stage_part).
  */
 enum { COHI_SCRATCH_BYTES = 32 << 10, COHI_STAGE_BYTES = 512 << 10 };
 
@@ -246,7 +246,7 @@ typedef struct cohi_board_head {
     _Atomic uint64_t warned_ns;   /* the longest wait that a rank has warned of */
     atomic_uint circle_state;     /* 0, 1 while `circle` is written, 2 */
     char circle[512];             /* who waits for whom, of ranks that were found stuck */
-    atomic_uint race_state;       /* the same of `race` */
+    atomic_uint race_state;       /* 0, 1 while `race` is written, 2 */
     char race[768];               /* the first race that was named (core/onesided/race.h) */
     cohi_profile profile;         /* of the host: all its ranks go by it */
 } cohi_board_head;
@@ -265,7 +265,7 @@ coh_status cohi_board_create(int size, pid_t launcher, const char *program,
  * on success. COH_MISMATCH with both versions when another version of the library made it. */
 coh_status cohi_board_open(int fd, cohi_board *board);
 
-/* The same for looking only: mapped read-only, no version check beyond the layout's. */
+/* Maps the board behind `fd` read-only, for looking, with no version check beyond the layout's. */
 coh_status cohi_board_view(int fd, cohi_board *board);
 
 void cohi_board_close(cohi_board *board);
@@ -307,18 +307,18 @@ static inline cohi_staging *cohi_slot_staging(cohi_slot *slot, int size, int tea
 /* Backs what a rank needs to meet in `team` with memory. A lane is backed by its sender. */
 coh_status cohi_board_commit(cohi_board *board, int rank, int team);
 
-/* The same for the scratches of the rank's staging area of `team`, and for its stages. */
+/* Backs the scratches of the rank's staging area of `team` with memory; and its stages. */
 coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team);
 coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team);
 
-/* The same for its log. */
+/* Backs the rank's log of puts with memory. */
 coh_status cohi_board_commit_log(cohi_board *board, int rank);
 
 /* Wakes the threads of the rank that sleep. Call after the write they may sleep for. */
 void cohi_slot_ring(cohi_slot *slot);
 
-/* Publishes that a call of the slot's own rank failed: "CALL: WHAT". A thread that fails while another
- * publishes stays silent. */
+/* Publishes that a call of the slot's own rank failed: "CALL: WHAT". A thread that fails while
+ * another publishes stays silent. */
 void cohi_slot_publish_error(cohi_slot *slot, coh_status status, const char *call,
                              const char *what);
 

@@ -281,7 +281,7 @@ static coh_status accept_first(const cohi_config *config, cohi_launch *launch)
     return status;
 }
 
-/* What this process was told, for joining again after it finalized, or a second time beside. */
+/* What this process was told, for joining again after it finalized, or for joining a second time. */
 static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct told {
     pid_t process; /* that was told; a forked child was not */

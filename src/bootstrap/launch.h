@@ -2,7 +2,7 @@
  * launch.h - how the launcher tells a process which rank of which job it is.
  *
  * One inherited descriptor (COHORT_JOB_FD), a local socket in which one message already waits:
- * the job's unique id, this process's rank, the size, and the board beside it. The id is a
+ * the job's unique id, this process's rank, the size, and the board's descriptor. The id is a
  * secret, so it travels neither in the environment nor in an argument list. The first process
  * that reads it is the rank, and may join again, each time by an id derived from the first;
  * another one finds nothing there and is told so.

@@ -11,7 +11,7 @@
 
 typedef enum cohi_link_kind {
     COHI_LINK_HELLO = 1,   /* to the root: who I am */
-    COHI_LINK_WELCOME = 2, /* from the root: all are here; the board is beside it */
+    COHI_LINK_WELCOME = 2, /* from the root: all are here; with the board's descriptor */
     COHI_LINK_CARD = 3,    /* to the root, and from it once for each rank */
     COHI_LINK_FAILED = 4,  /* either way: it is over, and why */
     COHI_LINK_WAIT = 5,    /* from the root: it still waits; `text`, if any, says for whom */
@@ -24,7 +24,7 @@ typedef struct cohi_link_message {
     int32_t rank; /* whose message this is */
     int32_t size;
     int32_t status;  /* of FAILED */
-    uint32_t fd_set; /* of CARD: bit i: fds[i] is beside it */
+    uint32_t fd_set; /* of CARD: bit i: fds[i] comes with it */
     char version[16];
     union {
         unsigned char secret[COHI_SECRET_BYTES];

@@ -3,7 +3,7 @@
  *
  * Short arrays of one type and operation are laid side by side and reduced by one all_reduce, so
  * that the members meet once for all of them and not once for each. Long ones, where a meeting is
- * little beside the copies, are reduced where they are. Which is which follows from the list alone,
+ * little compared with the copies, are reduced where they are. Which is which follows from the list alone,
  * of which every meeting's fingerprint has a hash: all members come to the same meetings.
  */
 #include "coll/check.h"

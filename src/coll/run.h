@@ -15,10 +15,10 @@
 /* Checks, chooses, brings the members together and runs, after what was started on the team. */
 coh_status cohi_run(cohi_call *call);
 
-/* The same of a team that has passed the gate: what the team's worker calls. */
+/* cohi_run for a team that has passed the gate: what the team's worker calls. */
 coh_status cohi_run_now(cohi_call *call);
 
-/* The same of a grouped call: of all its parts. */
+/* cohi_run for all parts of a grouped call. */
 coh_status cohi_run_parts(cohi_call *call);
 
 /* Takes the call's place in the team's sequence with a refusal, whose error message is set. The

@@ -10,12 +10,14 @@ cohi_model cohi_select_model(const coh_team *team);
 
 /*
  * Sets call->algorithm and call->forced: the row that was forced by name, else the one of those
- * that apply which should be fastest. All members of a team come to the same row, since all it goes
- * by is the same on all. COH_UNSUPPORTED, with the reason, when the forced one cannot do this call.
+ * that apply which should be fastest. All members of a team choose the same row, since the choice
+ * depends only on what is equal on all of them. COH_UNSUPPORTED, with the reason, when the forced
+ * one cannot do this call.
  */
 coh_status cohi_select(cohi_call *call);
 
-/* The same, without looking at or keeping earlier choices; the team need not have its gear. */
+/* Chooses as cohi_select, but neither uses nor keeps earlier choices; the team need not have its
+ * gear. */
 coh_status cohi_select_anew(cohi_call *call);
 
 #endif

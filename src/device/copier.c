@@ -23,7 +23,7 @@
 
 enum { USUAL_DEPTH = 256, MOST_DEPTH = 1 << 20, MOST_WORKERS = 256 };
 
-/* Short beside a tile, long beside the lock. 64, 128 and 256 KiB could not be told apart in seven
+/* Short compared with a tile, long compared with the lock. 64, 128 and 256 KiB could not be told apart in seven
  * runs of `cohort bench pipeline`. */
 enum { PIECE_BYTES = 128 << 10 };
 

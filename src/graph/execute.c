@@ -42,7 +42,7 @@ static const char *read_at(const coh_program *program, const cohi_program_node *
     return (const char *)input->data + first * coh_dtype_size(input->dtype);
 }
 
-/* Whole, or in blocks; what is streamed is computed beside its place first. */
+/* Whole, or in blocks; what is streamed is computed in scratch memory first. */
 static void run_ranges(const coh_program *program, const cohi_program_node *node)
 {
     const cohi_vector *vector = cohi_vector_best();

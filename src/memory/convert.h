@@ -19,7 +19,7 @@
  */
 bool cohi_convert(void *target, coh_dtype to, const void *source, coh_dtype from, size_t count);
 
-/* The same with the kernels of one instruction set, which the CPU must have. */
+/* cohi_convert with the kernels of one instruction set, which the CPU must have. */
 bool cohi_convert_with(const cohi_kernels *kernels, void *target, coh_dtype to, const void *source,
                        coh_dtype from, size_t count);
 

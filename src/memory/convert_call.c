@@ -16,7 +16,7 @@ static coh_status check_side(const char *side, const void *memory, coh_dtype dty
                          side, each, coh_dtype_name(dtype));
     if (count > SIZE_MAX / each)
         return cohi_fail(COH_INVALID_ARGUMENT,
-                         "coh_convert: %s: %zu elements of %zu bytes are more than there can be",
+                         "coh_convert: %s: %zu elements of %zu bytes are more than memory can have",
                          side, count, each);
     return COH_OK;
 }

@@ -23,7 +23,7 @@ static void finish_loads(void)
 #endif
 }
 
-/* Lines apart from each other, since the one beside comes along. */
+/* Lines apart from each other, since the neighbour is prefetched with it. */
 uint64_t cohi_host_look_ns(const void *memory, size_t bytes)
 {
     const char *first = (const char *)memory + bytes / 4 / PAGE_BYTES * PAGE_BYTES;

@@ -92,7 +92,7 @@ static inline int cohi_host_aligned(const void *address, size_t bytes)
     return ((uintptr_t)address & (bytes - 1)) == 0;
 }
 
-/* Inline, since beside one load and one store a call is most of the time. */
+/* Inline, since a call would take longer than the one load and store. */
 static inline void cohi_host_copy(void *target, const void *source, size_t bytes)
 {
     if (bytes == 8 && cohi_host_aligned(target, 8))

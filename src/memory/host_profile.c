@@ -452,7 +452,7 @@ void cohi_host_profile_tune(cohi_host_profile *host, cohi_row row, double value)
 
 /* ---- a start ---- */
 
-static bool can_write_beside(const char *path)
+static bool can_write_next_to(const char *path)
 {
     char *folder = strdup(path);
     char *slash = folder ? strrchr(folder, '/') : NULL;
@@ -472,7 +472,7 @@ static bool can_keep(const cohi_host_profile *host)
         return false;
     if (stat(host->path, &about) == 0)
         return (about.st_mode & S_IWUSR) != 0;
-    return can_write_beside(host->path);
+    return can_write_next_to(host->path);
 }
 
 /* A file that was named and is not good is somebody's to look at; one in the cache folder is made

@@ -81,7 +81,7 @@ int cohi_host_profile_save(const cohi_host_profile *host);
 /* All of it, for a start: reads, measures, saves. The warning is the caller's to tell. */
 void cohi_host_profile_obtain(const char *knob, cohi_host_profile *host);
 
-/* The same without a limit of time, for a benchmark, whose figures should not depend on how many
+/* cohi_host_profile_obtain without a limit of time, for a benchmark, whose figures should not depend on how many
  * starts there were before. */
 void cohi_host_profile_prepare(const char *knob, cohi_host_profile *host);
 

@@ -32,7 +32,8 @@ typedef struct cohi_host_region {
 coh_status cohi_host_region_shared(uint64_t bytes, int huge, cohi_host_region *region);
 coh_status cohi_host_region_private(uint64_t bytes, int huge, cohi_host_region *region);
 
-/* The same over the file that begins with prepared memory (prepared.h), which stays behind. */
+/* Reserves a region over the file that begins with prepared memory (prepared.h). The file outlives
+ * the region. */
 coh_status cohi_host_region_prepared(uint64_t bytes, int huge, cohi_host_region *region);
 
 /* Maps the first `bytes` of a peer's shared region; closes `fd`. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /*
- * A target may be any of the sources, so a chunk is combined beside both and stored at the end. What
+ * A target may be any of the sources, so a chunk is combined in a buffer and stored at the end. What
  * comes from a post or a stage is aligned as it happens to be; it goes by a copy unless it is aligned
  * for any type.
  */

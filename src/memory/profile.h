@@ -128,7 +128,7 @@ typedef enum cohi_row {
 /* The rows of copies by size: sizes from 2^COHI_COPY_LEAST_LOG on, one for each power of two. */
 enum { COHI_COPY_LEAST_LOG = 18, COHI_COPY_MOST_LOG = 24 };
 
-/* The values that a rank uses, and beside them those described, so that ranks need not read the
+/* The values that a rank uses, and next to them those described, so that ranks need not read the
  * facts of the host again. Copied to ranks as bytes: it holds no pointers. */
 typedef struct cohi_profile {
     double value[COHI_ROWS];

@@ -41,7 +41,7 @@ static void arguments_are_checked(void **state)
     assert_int_equal(coh_convert(bytes + 1, COH_F64, &from, COH_F32, 1), COH_BAD_ALIGNMENT);
     assert_says("8 bytes");
     assert_int_equal(coh_convert(bytes, COH_F64, &from, COH_F32, SIZE_MAX), COH_INVALID_ARGUMENT);
-    assert_says("more than there can be");
+    assert_says("more than memory can have");
     assert_int_equal(coh_convert(NULL, COH_F64, NULL, COH_F32, 0), COH_OK);
     assert_string_equal(bytes, "unchanged");
 }

@@ -30,7 +30,7 @@ static inline void cohi_control_wake(const coh_world *world, cohi_slot *slot)
         cohi_control_ring(world, slot);
 }
 
-/* The same after a write to its heap, which those that sleep for a meeting do not wait for. */
+/* Wakes the sleepers of a mapped peer that wait for a word of its heap, after a write to that. */
 static inline void cohi_control_wake_watcher(cohi_slot *slot)
 {
     atomic_signal_fence(memory_order_seq_cst);

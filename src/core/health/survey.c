@@ -151,7 +151,7 @@ static bool has_looked_since(cohi_slot *slot, uint64_t since_ns)
     return atomic_load(&slot->rest_ns) >= since_ns;
 }
 
-/* Who waits for a started collective waits for the rank's own worker. */
+/* A thread that waits for a started collective waits for the rank's own worker. */
 static bool is_for_worker(const cohi_awaited *awaited, int rank)
 {
     bool by_peers = awaited->op == COHI_OP_RECEIVE || awaited->op == COHI_OP_SEND

@@ -3,9 +3,9 @@
  *
  * The waits of all ranks are one graph. A thread that waits for one rank needs that rank to go on;
  * one that waits for any of several needs one of them. A rank can go on if one of its threads can,
- * or does anything else than wait. A rank that waits long starts from itself, follows who is waited
- * for, and removes every rank that can go on, until nothing changes. The ranks that remain will
- * wait for ever.
+ * or does anything else than wait. A rank that waits long starts from itself, follows the ranks
+ * that are waited for, and removes every rank that can go on, until nothing changes. The ranks that
+ * remain will wait for ever.
  *
  * What is read is never one moment: so a rank counts as held only if it showed the same waits in
  * looks some time apart, and each of its threads has looked again between them and found nothing.

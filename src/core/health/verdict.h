@@ -24,7 +24,7 @@ static inline uint64_t cohi_verdict(cohi_verdict_kind kind, unsigned cause, int 
 /* Notes it in this rank's own slot and wakes its sleepers. The first verdict on a rank stands. */
 void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict);
 
-/* The same, and tells every other rank. */
+/* Notes it as cohi_verdict_note does, and tells every other rank. */
 void cohi_verdict_pass(coh_world *world, int rank, uint64_t verdict);
 
 /* Passes several verdicts at once, [size], 0 for a rank without one: a rank that learns of one

@@ -30,7 +30,7 @@ static inline uint64_t cohi_heap_window_offset(coh_world *world, const void *poi
 {
     int count = atomic_load_explicit(&world->window_count, memory_order_acquire);
     for (cohi_window *window = world->windows; window < world->windows + count; window++) {
-        uint64_t all = window->bytes; /* and the same again below: the rest belongs to it */
+        uint64_t all = window->bytes; /* read again below: if equal, base and offset belong to it */
         uint64_t inside = (uint64_t)((uintptr_t)pointer - (uintptr_t)window->base);
         uint64_t offset = window->offset + inside;
         if (all > 0 && bytes <= all && inside <= all - bytes && all == window->bytes)
@@ -39,7 +39,8 @@ static inline uint64_t cohi_heap_window_offset(coh_world *world, const void *poi
     return COHI_NO_WINDOW;
 }
 
-/* The same for memory of the world's own heap, or registered. */
+/* The offset in the world's own heap of `bytes` at `pointer` when they lie in it or in registered memory,
+ * else COHI_NO_WINDOW. */
 static inline uint64_t cohi_heap_offset_of(coh_world *world, const void *pointer, size_t bytes)
 {
     uint64_t limit = atomic_load_explicit(&world->heap_limit, memory_order_relaxed);

@@ -3,7 +3,7 @@
  * slot, written by the sender alone but for what says so.
  *
  * A message is one cell, a cache line: up to COHI_CELL_BYTES of data are in the cell itself, up to
- * COHI_LANE_EAGER in the bulk ring beside. So 8 bytes are one line written and one line read. A
+ * COHI_LANE_EAGER in the bulk ring. So 8 bytes are one line written and one line read. A
  * longer one is announced: the cell says where its data is, and a ticket is how both sides move it
  * (core/message/large.h). Cells and bulk are taken and given back in order.
  *

@@ -13,7 +13,7 @@
 /*
  * How a message is cut into chunks, one of which a side copies at a time: so many, but of so many
  * bytes. Enough that both sides are busy to the end, few enough that claiming one (a line that
- * both write, twice) or asking the kernel is little beside copying it. Measured on two cores,
+ * both write, twice) or asking the kernel is little compared with copying it. Measured on two cores,
  * private memory of two processes: 64 KiB in 2 / 4 / 8 chunks 4.7 / 5.6 / 7.4 us; 4 MiB in chunks
  * of 64 / 128 / 256 / 512 KiB 254 / 259 / 226 / 220 us. The shorter ones share better when a side
  * is interrupted.

@@ -81,7 +81,7 @@ static coh_status fill(cohi_mailbox *box, coh_world *world)
     box->reach = reach_of(world);
     int error = cohi_os_random(&box->token, sizeof box->token);
     if (error)
-        return cohi_fail_os(error, "coh_init: no random number can be had");
+        return cohi_fail_os(error, "coh_init: no random number could be drawn");
     return cohi_lane_doors(world, &box->doors);
 }
 

@@ -216,8 +216,8 @@ static void make_room(const struct waiting *waiting, const cohi_wait *wait)
     cohi_latch_give(&box->lock);
 }
 
-/* A collective has published itself. The number tells who looks now and then that this rank is not
- * stuck in one wait. */
+/* A collective has published itself. The number shows observers that this rank is not stuck in one
+ * wait. */
 static void publish(coh_world *world, cohi_opcode doing)
 {
     cohi_world_show_op(world, doing);

@@ -68,7 +68,7 @@ static coh_status take(coh_world *world, const char *call, int rank)
     if (cohi_race_log_take(log, world->rank, patience(world)))
         return COH_OK;
     return cohi_world_fail(world, call, COH_STALLED,
-                           "the log of puts to rank %d is held by rank %d, which does not go on",
+                           "the log of puts to rank %d is held by rank %d, which makes no progress",
                            rank, atomic_load(&log->holder));
 }
 

@@ -55,7 +55,7 @@ typedef struct cohi_race_entry {
 
 typedef struct cohi_race_log {
     pthread_mutex_t lock; /* robust: a rank may die that holds it */
-    atomic_uint count;    /* of entries; written by who holds the lock */
+    atomic_uint count;    /* of entries; written by the holder of the lock */
     atomic_int holder;    /* the rank that has the lock */
     uint64_t issued;
     uint64_t quiets;

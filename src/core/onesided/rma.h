@@ -47,14 +47,14 @@ cohi_transfer_fields(const cohi_transfer *transfer)
 /* Checks everything but the gate. `bytes` > 0. */
 coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer);
 
-/* The same, then moves. */
+/* Checks likewise, then moves the bytes. No bytes are only checked for the rank. */
 coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer);
 
 /*
  * The aligned word of `bytes` (a power of two) at `pointer`, in this rank's heap, of the mapped
  * peer `rank`, when nothing about the call is special; else NULL. The heap begins and ends at a
  * page, so an aligned word that begins in it ends in it. Registered memory and further heaps take the
- * slow path: searching them here would cost saved registers beside a single store. `bits` are those of the
+ * slow path: searching them here would cost saved registers around a single store. `bits` are those of the
  * world's state that do not matter.
  */
 static inline __attribute__((always_inline)) char *

@@ -213,7 +213,7 @@ struct watching {
     const coh_watch *watch;
 };
 
-/* The first word that is not as waited for. */
+/* The first word for which the comparison does not hold. */
 static void find_word(const void *waiting, cohi_awaited_word *word)
 {
     const struct watching *watching = waiting;
@@ -246,8 +246,8 @@ static coh_status tell(const struct watching *watching, coh_status status)
 static coh_status fail_timeout(const coh_world *world, const char *call, const coh_watch *watch)
 {
     return cohi_world_fail(world, call, COH_TIMED_OUT,
-                           "the words at %p were not as waited for within %.3f s", watch->words,
-                           (double)watch->timeout_ns / 1e9);
+                           "the comparison did not hold for the words at %p within %.3f s",
+                           watch->words, (double)watch->timeout_ns / 1e9);
 }
 
 static coh_status wait_long(coh_world *world, const char *call, const coh_watch *watch,

@@ -22,7 +22,7 @@
 #define COHI_LONG_YIELD_NS COHI_NS_PER_MS
 
 /* Strangers are where this many yields were long, with fewer than so many short ones between each
- * two. One or two may be due to the kernel moving a rank beside a lone stranger, and back. */
+ * two. One or two may be due to the kernel moving a rank onto the core of a lone stranger, and back. */
 enum { COHI_LONG_YIELDS = 4, COHI_NEAR_YIELDS = 16 };
 
 /* For how long a rank then sleeps instead of yielding, before it tries again. */

@@ -97,7 +97,7 @@ struct coh_world {
     int hosts;               /* that the ranks are on */
     int *host_of;            /* [size]: the host of each rank, from 0 */
     bool remote;             /* some peer is reached by the engine */
-    bool delayed;            /* puts may arrive later: the same, or races are looked for */
+    bool delayed;            /* puts may arrive later: by the engine, or for a look for races */
     bool crowded;            /* more ranks than cores on this host; the same on all of its ranks */
     bool checks_bounds;      /* put and get are held to allocations (COHORT_CHECK) */
     bool huge_pages;         /* heaps ask for them (COHORT_HUGE_PAGES) */

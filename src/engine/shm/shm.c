@@ -1,7 +1,7 @@
 /*
  * shm.c - ranks that are processes of one host.
  *
- * A segment is a sealed memfd. Its descriptor travels to each peer beside the card, the peer maps
+ * A segment is a sealed memfd. Its descriptor travels to each peer with the card, the peer maps
  * it and closes the descriptor; nothing has a name, so nothing can be left behind.
  */
 #include "engine/engine.h"

@@ -140,7 +140,8 @@ typedef enum cohi_turn_state {
     COHI_TURN_RUNS = 1,  /* has the baton */
     COHI_TURN_CALLS = 2, /* in a call, ready to go on */
     COHI_TURN_POLLS = 3, /* in progress: ready when something arrived, or nothing can */
-    COHI_TURN_IDLES = 4, /* the same, but when nothing can arrive it sleeps until `until_ns` */
+    COHI_TURN_IDLES =
+        4, /* in idle: ready when something arrived; sleeps until `until_ns` when nothing can */
     COHI_TURN_STALLS = 5 /* stalled by the script until `until_ns` */
 } cohi_turn_state;
 
@@ -303,10 +304,10 @@ void cohi_word_apply(void *address, cohi_word_call *call);
  */
 coh_status cohi_turn_call(cohi_endpoint *endpoint);
 
-/* The same for progress (until_ns == 0) and idle. */
+/* Begins progress (until_ns == 0) or idle, which are not counted. Returns with the lock held. */
 void cohi_turn_poll(cohi_endpoint *endpoint, uint64_t until_ns);
 
-/* Ends either: makes the upcalls it caused, unlocks. */
+/* Ends a call, progress or idle: makes the upcalls it caused, unlocks. */
 void cohi_turn_end(cohi_endpoint *endpoint);
 
 /* No longer waits for threads of that rank, which is closed; lets stalled ones go that waited for

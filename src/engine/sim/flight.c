@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A put of at most this many bytes whose caller waits for the source gets a copy of it; larger ones
- * are delivered from the source, so that the largest need no memory beside their own. */
+ * are delivered from the source, so that the largest need no memory besides their own. */
 enum { COPY_BYTES_MOST = 1 << 20 };
 
 static uint64_t later(uint64_t a, uint64_t b)

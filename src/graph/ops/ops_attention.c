@@ -1,4 +1,4 @@
-/* What a decoder needs beside products and norms: rotary embedding, the cache, attention. */
+/* What a decoder needs besides products and norms: rotary embedding, the cache, attention. */
 #include "graph/cpu/blas.h"
 #include "graph/cpu/vector.h"
 #include "graph/ops/ops.h"

@@ -2,7 +2,7 @@
 #include "graph/cpu/vector.h"
 #include "graph/ops/ops.h"
 
-/* A row that is made beside its place should stay in the second cache. */
+/* A row that is made in scratch memory first should stay in the second cache. */
 enum { STREAMED_ROW_MOST = 256 << 10 };
 
 static coh_status shape_rows(coh_op_call *call)

@@ -14,8 +14,8 @@
 /* A vector's lanes, of whatever type. */
 typedef v_u8 lanes;
 
-/* Vectors in flight at a time: they hide the latency of loads and sums. Four beside four that are
- * loaded, and what a conversion takes, still fit in sixteen registers. */
+/* Vectors in flight at a time: they hide the latency of loads and sums. Four of
+ * them, four that are loaded, and what a conversion takes still fit in sixteen registers. */
 enum { BLOCK_UNITS = 4 };
 
 typedef void store_form(char *target, lanes a, lanes b, lanes c, lanes d);
@@ -67,7 +67,7 @@ LANES_INLINE size_t reduce_blocks(const cohi_kernel_job *job, const struct recip
     return at;
 }
 
-/* The same for two sources and one target, with the pointers in registers. */
+/* reduce_blocks for two sources and one target, with the pointers in registers. */
 LANES_INLINE size_t reduce_pairs(const cohi_kernel_job *job, const struct recipe *recipe, size_t at)
 {
     const struct codec *in = recipe->in;
@@ -89,9 +89,9 @@ LANES_INLINE size_t reduce_pairs(const cohi_kernel_job *job, const struct recipe
 }
 
 /*
- * The same, stored past the caches, while there are bytes to copy in the same pass. Loads that come from far
- * and stores that go far then wait for each other less. (For what this is see staged_reduce.c: 16
- * MiB in turns of a whole part 2.53 ms, of 1 KiB 2.37, of a block 2.32.)
+ * reduce_pairs with stores past the caches, while there are bytes to copy in the same pass. Loads
+ * that come from far and stores that go far then wait for each other less. (For what this is see
+ * staged_reduce.c: 16 MiB in turns of a whole part 2.53 ms, of 1 KiB 2.37, of a block 2.32.)
  */
 LANES_INLINE size_t stream_pairs_and_copy(const cohi_kernel_job *job, const struct recipe *recipe,
                                           store_form *store, size_t at)
@@ -118,7 +118,7 @@ LANES_INLINE size_t stream_pairs_and_copy(const cohi_kernel_job *job, const stru
     return at;
 }
 
-/* The same for one source and one target, of other elements. */
+/* Blocks of a conversion: one source and one target, of other elements. */
 LANES_INLINE size_t convert_blocks(const cohi_kernel_job *job, const struct recipe *recipe,
                                    store_form *store, size_t at)
 {
@@ -136,10 +136,10 @@ LANES_INLINE size_t convert_blocks(const cohi_kernel_job *job, const struct reci
 }
 
 /*
- * The same with a page of f32 each at four places side by side, where the profile says so: 64 MiB
- * of f32 to f16, streamed, Sapphire Rapids, 3.3 ms, straight on 3.9. The next four are asked for ahead, since arithmetic
- * leaves little room for loads in flight: to f8e4m3 when it took 40 operations for 64 elements,
- * seven runs each, 9.6 to 11.5 ns, not ahead 9.7 to 13.2.
+ * convert_blocks with a page of f32 each at four places side by side, where the profile says so: 64
+ * MiB of f32 to f16, streamed, Sapphire Rapids, 3.3 ms, straight on 3.9. The next four are
+ * prefetched, since arithmetic leaves little room for loads in flight: to f8e4m3 when it took 40
+ * operations for 64 elements, seven runs each, 9.6 to 11.5 ns, not ahead 9.7 to 13.2.
  */
 LANES_INLINE size_t convert_pages(const cohi_kernel_job *job, const struct recipe *recipe,
                                   store_form *store, size_t at)
@@ -300,7 +300,7 @@ LANES_INLINE size_t reduce_streamed(const cohi_kernel_job *job, const struct rec
     return reduce_blocks(job, recipe, store, at);
 }
 
-/* `units` is reduce_units for this recipe, out of line. */
+/* A whole reduction; `units` is reduce_units for this recipe, out of line. */
 LANES_INLINE void reduce_all(const cohi_kernel_job *job, const struct recipe *recipe,
                              units_form *units)
 {
@@ -313,7 +313,7 @@ LANES_INLINE void reduce_all(const cohi_kernel_job *job, const struct recipe *re
         units(job, at, job->count);
 }
 
-/* The same for a scan; `units` is scan_units. */
+/* A whole scan; `units` is scan_units for this recipe, out of line. */
 LANES_INLINE void scan_all(const cohi_kernel_job *job, const struct recipe *recipe,
                            units_form *units)
 {
@@ -323,7 +323,7 @@ LANES_INLINE void scan_all(const cohi_kernel_job *job, const struct recipe *reci
         units(job, at, job->count);
 }
 
-/* The same for a conversion. */
+/* A whole conversion; `units` is that of its recipe, out of line. */
 LANES_INLINE void convert_all(const cohi_kernel_job *job, const struct recipe *recipe,
                               units_form *units)
 {

@@ -48,7 +48,7 @@ typedef double v_f64 __attribute__((vector_size(LANES_BYTES)));
 typedef uint16_t v_half __attribute__((vector_size(LANES_BYTES / 2)));
 typedef uint8_t v_quarter __attribute__((vector_size(LANES_BYTES / 4)));
 
-/* The same in the user's memory, which has types and alignments of its own. */
+/* Vectors in the user's memory, which has types and alignments of its own. */
 typedef v_u8 v_u8_there __attribute__((aligned(1), may_alias));
 typedef v_half v_half_there __attribute__((aligned(1), may_alias));
 typedef v_quarter v_quarter_there __attribute__((aligned(1), may_alias));

@@ -31,7 +31,7 @@ LANES_INLINE v_u32 round_small(v_u32 bits, int fraction, int bias, uint32_t limi
     return sum - power + (exponent >> drop) - (least >> drop);
 }
 
-/* The same, and `nan` where the number is none. */
+/* round_small, and `nan` for a NaN. */
 LANES_INLINE v_u32 round_small_or_nan(v_u32 bits, int fraction, int bias, uint32_t limit,
                                       uint32_t nan)
 {
