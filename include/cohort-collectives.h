@@ -316,10 +316,10 @@ COH_API coh_status coh_barrier_start(coh_team *team, coh_request **request);
 /* ---- a collective as a value ---- */
 
 /*
- * A call of any collective of this header, but coh_all_reduce_group; start from
- * COH_COLLECTIVE_INIT. What the kind has no use for, such as the root of an all_reduce, is not
- * looked at. A form that the kind does not have (the next five fields but the reduction's of a kind
- * that does not reduce) is COH_INVALID_ARGUMENT.
+ * A call of any collective of this header but coh_all_reduce_group; start from COH_COLLECTIVE_INIT.
+ * Of the first nine fields, those that the kind does not take (the root of an all_reduce) are not
+ * looked at. The others ask for another form of the call: one that the kind does not have (counts
+ * of an all_reduce) is COH_INVALID_ARGUMENT.
  */
 typedef struct coh_collective {
     size_t size; /* sizeof(coh_collective), so that the struct can grow */

@@ -641,6 +641,20 @@ class team
         check(coh_all_to_all(handle_, type(source, to), std::data(source), to.data(), block));
     }
 
+    /* What is described, on this team; see coh_collective. */
+    void run(coh_collective described) const
+    {
+        described.team = handle_;
+        check(coh_collective_run(&described));
+    }
+    request start(coh_collective described) const
+    {
+        coh_request *made = nullptr;
+        described.team = handle_;
+        check(coh_collective_start(&described, &made));
+        return request(made);
+    }
+
     /* ---- messages; lengths are those of the buffers ---- */
 
     template <class Source> void send(int to, int tag, const Source &source) const

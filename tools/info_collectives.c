@@ -358,6 +358,14 @@ static int print_choices(const json_t *team)
     return 0;
 }
 
+/* The ranks asked are threads, which have no memory that is private. */
+static void print_note(void)
+{
+    printf("\n  Between processes two-shot and direct work on buffers in the symmetric heap; with "
+           "private "
+           "memory the same calls are staged.\n");
+}
+
 int cohi_info_print_collectives(const json_t *info)
 {
     size_t i;
@@ -370,5 +378,6 @@ int cohi_info_print_collectives(const json_t *info)
         if (print_choices(team) != 0)
             return 1;
     }
+    print_note();
     return 0;
 }

@@ -60,7 +60,7 @@ static void staging_as_it_is_used(test_rank *self)
 }
 
 const test_case conform_coll_backed[] = {
-    CASE(staging_as_it_is_used, "S54", ON_MAPPED, FROM_TWO,
+    CASE(staging_as_it_is_used, "S57", ON_MAPPED, FROM_TWO,
          .environment = "COHORT_ALL_GATHER=one-shot"),
 };
 CONFORM_COUNT(coll_backed);

@@ -228,12 +228,12 @@ static void errors_name_the_call(test_rank *self)
 }
 
 const test_case conform_coll_described[] = {
-    CASE(mixed, "S53", ON_ALL, ANY_SIZE, .limit_s = 60),
-    CASE(repeated, "S53", ON_ALL, ANY_SIZE),
-    CASE(barriers, "S53", ON_ALL, ANY_SIZE),
-    CASE(with_a_reduction, "S53", ON_ALL, ANY_SIZE),
+    CASE(mixed, "S56", ON_ALL, ANY_SIZE, .limit_s = 60),
+    CASE(repeated, "S56", ON_ALL, ANY_SIZE),
+    CASE(barriers, "S56", ON_ALL, ANY_SIZE),
+    CASE(with_a_reduction, "S56", ON_ALL, ANY_SIZE),
     CASE(not_a_description, "F17", ON_ALL, ANY_SIZE),
-    CASE(forms_that_a_kind_does_not_have, "S53 F17", ON_ALL, ANY_SIZE),
-    CASE(errors_name_the_call, "S53", ON_ALL, ANY_SIZE),
+    CASE(forms_that_a_kind_does_not_have, "S56 F17", ON_ALL, ANY_SIZE),
+    CASE(errors_name_the_call, "S56", ON_ALL, ANY_SIZE),
 };
 CONFORM_COUNT(coll_described);

@@ -194,9 +194,9 @@ const test_case conform_coll_wrong[] = {
     CALL_KINDS(WRONG) CASE(refused_then_right, "S42", ON_ALL, FROM_TWO),
     CASE(strides_differ, "S42", ON_ALL, FROM_TWO),
     CASE(differs_after_many_alike, "S42", ON_ALL, FROM_TWO),
-    CASE(scatter_without_memory, "S42 S54", ON_MAPPED, FROM_TWO,
+    CASE(scatter_without_memory, "S42 S57", ON_MAPPED, FROM_TWO,
          .environment = "COHORT_FAULT=fail@commit,rank=0"),
-    CASE(staged_without_memory, "S42 S54", ON_MAPPED, FROM_TWO,
+    CASE(staged_without_memory, "S42 S57", ON_MAPPED, FROM_TWO,
          .environment = "COHORT_FAULT=fail@commit,rank=0 COHORT_ALL_REDUCE=staged"),
 };
 CONFORM_COUNT(coll_wrong);

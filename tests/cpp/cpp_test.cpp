@@ -119,6 +119,22 @@ void collectives(const coh::world &world)
     request.wait(); /* done already */
     EXPECT(sum[7] == triangle);
 
+    coh_collective described = COH_COLLECTIVE_INIT;
+    described.kind = COH_COLLECTIVE_SCAN;
+    described.dtype = COH_F32;
+    std::vector<float> ones(3, 1.0F), upto(3);
+    described.source = ones.data();
+    described.target = upto.data();
+    described.count = ones.size();
+    team.run(described);
+    EXPECT(upto[2] == static_cast<float>(me + 1));
+    upto[2] = 0;
+    team.start(described).wait();
+    EXPECT(upto[2] == static_cast<float>(me + 1));
+    described.root = n;
+    described.kind = COH_COLLECTIVE_BROADCAST;
+    EXPECT_ERROR(COH_UNKNOWN_RANK, team.run(described));
+
     std::vector<int> one{me}, all(static_cast<std::size_t>(n), -1), back(1, -1);
     team.all_gather(one, all);
     for (int i = 0; i < n; i++)

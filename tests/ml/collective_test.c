@@ -168,6 +168,93 @@ static const char *every_collective(coh_world *world, coh_device *device)
     return free_rig(&made);
 }
 
+static void added(void *into, const void *from, size_t count, void *user)
+{
+    float *have = into;
+    const float *more = from;
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        have[i] += more[i];
+}
+
+/* Other forms of the calls: counts, parts, strides, a reduction by a function. */
+static coh_status run_form(rig *made, coh_collective call, const float *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        made->target[i] = -1;
+    call.source = made->source;
+    call.target = made->target;
+    coh_status status = coh_stream_collective(made->stream, &call);
+    if (status == COH_OK)
+        status = coh_stream_submit_wait(made->stream);
+    for (size_t i = 0; status == COH_OK && i < count; i++)
+        if (made->target[i] != expected[i])
+            return COH_LENGTH_MISMATCH; /* none of these calls has it */
+    return status;
+}
+
+static const char *every_form(coh_world *world, coh_device *device)
+{
+    rig made = {0};
+    int rank = coh_rank(world), size = coh_size(world);
+    size_t counts[3] = {1, 2, 3}, ones[3] = {1, 1, 1};
+    float expected[6];
+    size_t all = 0;
+    if (make_rig(world, device, &made) != COH_OK)
+        return "the rig";
+    for (int i = 0; i < size * COUNT; i++)
+        made.source[i] = held(rank, (size_t)i);
+    coh_collective call = COH_COLLECTIVE_INIT;
+    call.team = coh_team_world(world);
+    call.kind = COH_COLLECTIVE_ALL_GATHER;
+    call.counts = counts;
+    for (int r = 0; r < size; r++)
+        for (size_t i = 0; i < counts[r]; i++)
+            expected[all++] = held(r, i);
+    if (run_form(&made, call, expected, all) != COH_OK)
+        return "all_gather_v";
+    coh_parts parts = {ones, NULL};
+    call.counts = NULL;
+    call.kind = COH_COLLECTIVE_ALL_TO_ALL;
+    call.source_parts = call.target_parts = &parts;
+    for (int r = 0; r < size; r++)
+        expected[r] = held(r, (size_t)rank);
+    if (run_form(&made, call, expected, (size_t)size) != COH_OK)
+        return "all_to_all_v";
+    call.source_parts = call.target_parts = NULL;
+    call.source_stride = 2;
+    call.count = 1;
+    for (int r = 0; r < size; r++)
+        expected[r] = held(r, 2 * (size_t)rank);
+    if (run_form(&made, call, expected, (size_t)size) != COH_OK)
+        return "all_to_all_strided";
+    coh_reduction how = COH_REDUCTION_INIT;
+    how.function = added;
+    how.element = sizeof(float);
+    call = (coh_collective)COH_COLLECTIVE_INIT;
+    call.team = coh_team_world(world);
+    call.kind = COH_COLLECTIVE_ALL_REDUCE;
+    call.count = 6;
+    call.how = &how;
+    for (size_t i = 0; i < 6; i++)
+        expected[i] = sum_to(size, i);
+    if (run_form(&made, call, expected, 6) != COH_OK)
+        return "all_reduce_with";
+    call.counts = counts;
+    if (run_form(&made, call, expected, 6) != COH_INVALID_ARGUMENT
+        || !strstr(coh_last_error(), "all_reduce of parts")
+        || !strstr(coh_last_error(), "counts are for"))
+        return "a form that the kind does not have";
+    return free_rig(&made);
+}
+
+static void streams_take_every_form(void **state)
+{
+    (void)state;
+    run_ranks(1, every_form);
+    run_ranks(3, every_form);
+}
+
 static void values_in_the_heap_need_no_copy(void **state)
 {
     (void)state;
@@ -238,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_in_the_heap_need_no_copy),
+        cmocka_unit_test(streams_take_every_form),
         cmocka_unit_test(a_mismatch_names_the_operation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,19 +12,26 @@
     } while (0)
 #define EXPECT_OK(call) EXPECT((call) == COH_OK)
 
-static const char *compile_text(coh_world *world, coh_device *device, const char *lines,
-                                coh_program **program)
+static const char *compile_with(coh_world *world, coh_device *device, const coh_registry *registry,
+                                const char *lines, coh_program **program)
 {
     char text[2048];
     coh_graph *graph;
     coh_program_options options = COH_PROGRAM_OPTIONS_INIT;
     options.world = world;
+    options.registry = registry;
     int length = snprintf(text, sizeof text, "cohort-graph 1\n%s", lines);
     EXPECT_OK(coh_graph_parse(text, (size_t)length, &graph));
     coh_status status = coh_graph_compile(graph, device, &options, program);
     coh_graph_destroy(graph);
     EXPECT_OK(status);
     return NULL;
+}
+
+static const char *compile_text(coh_world *world, coh_device *device, const char *lines,
+                                coh_program **program)
+{
+    return compile_with(world, device, NULL, lines, program);
 }
 
 /* ---- collectives ---- */
@@ -244,6 +251,68 @@ static const char *refused_body(coh_world *world, coh_device *device)
         EXPECT_OK(coh_program_destroy(program));
     }
     return NULL;
+}
+
+/* An operation of the program's own, which describes the collective that it calls. */
+static coh_status shape_most(coh_op_call *call)
+{
+    call->output.dtype = call->inputs[0].dtype;
+    call->output.shape = call->inputs[0].shape;
+    call->collective.kind = COH_COLLECTIVE_ALL_REDUCE;
+    call->collective.team = call->team;
+    call->collective.dtype = call->output.dtype;
+    call->collective.op = COH_MAX;
+    call->collective.count = coh_shape_count(&call->output.shape);
+    return COH_OK;
+}
+
+static coh_status kernel_most(const coh_op_call *call)
+{
+    coh_collective most = call->collective;
+    most.source = call->inputs[0].data;
+    most.target = call->output.data;
+    return coh_collective_run(&most);
+}
+
+static const char *own_body(coh_world *world, coh_device *device)
+{
+    static const coh_attribute_rule rules[] = {{"team", COH_ATTRIBUTE_TEXT, "world"}};
+    float table[3 * FEATURES], out[IDS * FEATURES];
+    coh_op op = COH_OP_INIT;
+    coh_registry *registry;
+    coh_program *program = NULL;
+    op.name = "own.most";
+    op.least_inputs = op.most_inputs = 1;
+    op.rules = rules;
+    op.rule_count = 1;
+    op.shape = shape_most;
+    op.communicates = 1;
+    for (int i = 0; i < 3 * FEATURES; i++)
+        table[i] = (float)(i + 100 * coh_rank(world));
+    EXPECT_OK(coh_registry_create(&registry));
+    EXPECT_OK(coh_registry_add(registry, &op));
+    EXPECT_OK(coh_registry_kernel(registry, "own.most", COH_DEVICE_CPU, kernel_most));
+    const char *wrong = compile_with(world, device, registry,
+                                     "input ids i32 2\nparameter t f32 3,4\nop e embedding t,ids\n"
+                                     "op f own.most e\noutput o f\n",
+                                     &program);
+    if (wrong)
+        return wrong;
+    EXPECT_OK(coh_program_bind(program, "t", table, sizeof table));
+    EXPECT_OK(run_lookup(world, program, -1, 0, out, sizeof out));
+    EXPECT(out[0] == (float)(FEATURES + 100 * (coh_size(world) - 1)));
+    wrong = fail_and_go_on(world, program);
+    if (wrong)
+        return wrong;
+    EXPECT_OK(coh_program_destroy(program));
+    coh_registry_destroy(registry);
+    return NULL;
+}
+
+static void own_collectives_are_refused_too(void **state)
+{
+    (void)state;
+    run_ranks(2, own_body);
 }
 
 /* The other rank does not wait for it, learns who it was, and both can go on. */
@@ -622,6 +691,7 @@ int main(void)
         cmocka_unit_test(graphs_of_ranks_may_differ),
         cmocka_unit_test(bad_collectives_are_refused),
         cmocka_unit_test(a_failed_run_takes_its_place),
+        cmocka_unit_test(own_collectives_are_refused_too),
         cmocka_unit_test(blocks_agree_with_one_rank),
         cmocka_unit_test(what_cannot_be_divided_is_named),
         cmocka_unit_test(partitions_are_the_best),

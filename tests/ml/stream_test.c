@@ -168,6 +168,9 @@ static void arguments_are_checked(void **state)
     assert_fails(coh_stream_host(stream, "h", NULL, NULL), COH_INVALID_ARGUMENT, "function");
     assert_fails(coh_stream_collective(stream, NULL), COH_INVALID_ARGUMENT, "NULL");
     assert_fails(coh_stream_collective(stream, &collective), COH_INVALID_ARGUMENT, "team is NULL");
+    collective.size = 8;
+    assert_fails(coh_stream_collective(stream, &collective), COH_INVALID_ARGUMENT, "size is 8");
+    collective.size = sizeof collective;
     collective.kind = (coh_collective_kind)50;
     assert_fails(coh_stream_collective(stream, &collective), COH_INVALID_ARGUMENT, "50");
     assert_string_equal(coh_collective_name(COH_COLLECTIVE_ALL_TO_ALL), "all_to_all");

@@ -33,6 +33,7 @@ unset COHORT_PROFILE COHORT_KERNELS COHORT_DETERMINISTIC COHORT_ALL_REDUCE COHOR
 export XDG_CACHE_HOME="$folder/nothing"
 run 0 info --collectives -n 1,2,3
 says out "model, described"
+says out "with private memory the same calls are staged"
 for count in "1 rank," "2 ranks, engine threads" "3 ranks,"; do says out "$count"; done
 for row in 'all_reduce +one-shot, two-shot, staged +recursive-doubling\*, halving-doubling\*, ring\*, pairwise$' \
     'broadcast +one-shot to [0-9]+ K?i?B, direct$' 'message_byte +0\.[0-9]+ +0\.[0-9]+ +ns/byte'; do
@@ -57,7 +58,7 @@ COHORT_ALL_REDUCE=rung run 1 info --collectives
 says err "there are auto, one-shot"
 run 0 info --collectives --json
 valid
-for word in '"kernels"' '"profile_file": null' '"rank_order": false' '"to_bytes": 1073741824' '"unit": "ns/byte"'; do
+for word in '"kernels"' '"profile_file": null' '"rank_order": false' '"symmetric": true' '"to_bytes": 1073741824' '"unit": "ns/byte"'; do
     says out "$word"
 done
 run 2 info --collectives -n 2,none
