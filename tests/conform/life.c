@@ -244,8 +244,14 @@ static void facts(test_rank *self)
     char version[64];
     CHECK_EQ(coh_rank(self->world), self->rank);
     CHECK_EQ(coh_size(self->world), self->size);
-    CHECK_EQ(coh_local_rank(self->world), self->rank);
-    CHECK_EQ(coh_local_size(self->world), self->size);
+    int before = 0, here = 0;
+    for (int rank = 0; rank < self->size; rank++) {
+        bool near = test_hosts == 0 || test_same_host(self, rank);
+        before += near && rank < self->rank;
+        here += near;
+    }
+    CHECK_EQ(coh_local_rank(self->world), before);
+    CHECK_EQ(coh_local_size(self->world), here);
     CHECK(strcmp(coh_engine(self->world), self->engine) == 0);
     coh_version(&major, &minor, &patch);
     coh_version(NULL, NULL, NULL);

@@ -311,7 +311,11 @@ static void predefined_teams(test_rank *self)
     coh_team *world = coh_team_world(self->world), *host = coh_team_host(self->world);
     struct roster all = everyone(self, false);
     CHECK(check_team(self, world, &all));
-    CHECK(check_team(self, host, &all)); /* one host here */
+    struct roster here = {.count = 0};
+    for (int rank = 0; rank < self->size; rank++)
+        if (test_hosts == 0 || test_same_host(self, rank))
+            here.ranks[here.count++] = rank;
+    CHECK(check_team(self, host, &here));
     CHECK_EQ(coh_team_size(host), coh_local_size(self->world));
     CHECK_EQ(coh_team_index(host), coh_local_rank(self->world));
     CHECK_REFUSED(coh_team_destroy(world), COH_INVALID_ARGUMENT, "coh_team_destroy|predefined");

@@ -52,8 +52,10 @@ static void strike(test_rank *self, const char *kind, int rank, int step, uint64
     scene->struck = rank;
     scene->step = step;
     scene->seed = seed;
-    snprintf(script, sizeof script, "seed=%llu,%s=%d@%d", (unsigned long long)seed, kind, rank,
-             step);
+    int used = snprintf(script, sizeof script, "seed=%llu,%s=%d@%d", (unsigned long long)seed, kind,
+                        rank, step);
+    if (test_hosts > 0)
+        snprintf(script + used, sizeof script - (size_t)used, ",hosts=%d", test_hosts);
     setenv("COHORT_SIM", script, 1);
     test_crew(self, RANKS, one_rank);
 }

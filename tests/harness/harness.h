@@ -53,6 +53,12 @@ typedef enum test_mode {
     TEST_ALONE       /* one process, no world: the body makes what it needs */
 } test_mode;
 
+/* Hosts that the ranks of a run play; 0: what the engine does by itself. Set by --hosts. */
+extern int test_hosts;
+
+/* The host that a rank plays: blocks of ranks, the first ones longer where they differ. */
+int test_host_of(int rank, int ranks);
+
 /* What one rank's body gets. */
 typedef struct test_rank {
     const struct test_case *row;
@@ -65,6 +71,12 @@ typedef struct test_rank {
     const coh_unique_id *ids; /* TEST_IDS of them, the same on all ranks */
     void *shared;             /* TEST_SCRATCH_BYTES, zero at first, the same on all ranks */
 } test_rank;
+
+/* Whether the rank and another play hosts, and play the same one. */
+static inline bool test_same_host(const test_rank *self, int rank)
+{
+    return test_hosts > 0 && test_host_of(self->rank, self->size) == test_host_of(rank, self->size);
+}
 
 /* What the parent knows of a run, for a row's `director`. */
 typedef struct test_job {

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+int test_hosts;
+
 static const double DEFAULT_LIMIT_S = 30;
 static const double SANITIZED_STRETCH = 3;
 
@@ -26,12 +28,30 @@ static void set_variable(char *assignment)
     setenv(assignment, equals + 1, 1);
 }
 
+int test_host_of(int rank, int ranks)
+{
+    int hosts = test_hosts == 0 ? 1 : test_hosts < ranks ? test_hosts : ranks;
+    int each = ranks / hosts, more = ranks % hosts, in_longer = more * (each + 1);
+    return rank < in_longer ? rank / (each + 1) : more + (rank - in_longer) / each;
+}
+
+static void set_host(const test_job *job, int rank)
+{
+    char name[16];
+    if (test_hosts == 0 || !has_processes(job))
+        return;
+    snprintf(name, sizeof name, "h%d", test_host_of(rank, job->ranks));
+    setenv("COHORT_HOST", name, 1);
+}
+
 static void set_environment(const test_job *job)
 {
     char text[512];
     /* Threads that sleep outside the engine are not waited for as long as by default: the worker of
      * started collectives is one, and the cases are many. */
-    snprintf(text, sizeof text, "seed=%llu,patience=3", (unsigned long long)job->seed);
+    int used = snprintf(text, sizeof text, "seed=%llu,patience=3", (unsigned long long)job->seed);
+    if (test_hosts > 0)
+        snprintf(text + used, sizeof text - (size_t)used, ",hosts=%d", test_hosts);
     if (strncmp(job->engine, "sim", 3) == 0)
         setenv("COHORT_SIM", text, 1);
     snprintf(text, sizeof text, "%s", job->row->environment ? job->row->environment : "");
@@ -66,6 +86,7 @@ static test_rank rank_of(const test_job *job, int rank)
 static void child_main(const test_job *job, int index)
 {
     prepare_child(job);
+    set_host(job, index);
     test_rank self = rank_of(job, index);
     if (has_processes(job) || job->row->mode == TEST_ALONE)
         test_rank_run(&self);

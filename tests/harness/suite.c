@@ -132,7 +132,7 @@ static int usage(const char *program, const char *complaint, const char *value)
     fprintf(stderr,
             "%s: %s '%s'\n"
             "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-            "       [--check on|order] [--repeat N] [--list]\n",
+            "       [--check on|order] [--hosts K] [--repeat N] [--list]\n",
             program, complaint, value, program, SIZE_MOST);
     return 2;
 }
@@ -148,13 +148,10 @@ static bool known_engine(const char *name)
 static int parse(int argc, char **argv, struct choice *choice)
 {
     static const struct option names[] = {
-        {"engine", required_argument, NULL, 'e'},
-        {"ranks", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},
-        {"repeat", required_argument, NULL, 'r'},
-        {"list", no_argument, NULL, 'l'},
-        {"check", required_argument, NULL, 'k'},
-        {NULL, 0, NULL, 0},
+        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},         {"check", required_argument, NULL, 'k'},
+        {"hosts", required_argument, NULL, 'h'},  {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
@@ -176,6 +173,11 @@ static int parse(int argc, char **argv, struct choice *choice)
             break;
         case 'k':
             choice->check = optarg;
+            break;
+        case 'h':
+            test_hosts = atoi(optarg);
+            if (test_hosts < 1)
+                return usage(argv[0], "not a number of hosts:", optarg);
             break;
         case 'l':
             choice->list = true;
@@ -199,7 +201,7 @@ static void clear_environment(void)
         "COHORT_KERNELS",      "COHORT_PROFILE",        "COHORT_DETERMINISTIC", "COHORT_ALL_REDUCE",
         "COHORT_REDUCE",       "COHORT_REDUCE_SCATTER", "COHORT_ALL_GATHER",    "COHORT_GATHER",
         "COHORT_SCATTER",      "COHORT_BROADCAST",      "COHORT_ALL_TO_ALL",    "COHORT_SCAN",
-        "COHORT_RANK",         "COHORT_SIZE",           "COHORT_JOB_FD",
+        "COHORT_RANK",         "COHORT_SIZE",           "COHORT_JOB_FD",        "COHORT_HOST",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);

@@ -411,8 +411,8 @@ static void test_ranks_of_a_host_are_mapped(void **state)
     struct rig *rig = rig_open(&cohi_engine_sim, 5, "seed=1,hosts=2");
     for (int rank = 0; rank < 5; rank++)
         for (int other = 0; other < 5; other++) {
-            bool mapped = rig->engine->memory->peer_pointer(rig->endpoint[rank], RIG_SEGMENT, other)
-                          != NULL;
+            bool mapped =
+                rig->engine->memory->peer_pointer(rig->endpoint[rank], RIG_SEGMENT, other) != NULL;
             assert_int_equal(mapped, (rank < 3) == (other < 3));
         }
     rig_close(rig);

@@ -244,7 +244,8 @@ void cohi_flight_sever(cohi_endpoint *endpoint, uint64_t until, coh_status statu
     for (cohi_event **link = &fabric->events; *link;) {
         cohi_event *event = *link;
         cohi_flight *flight = event->flight;
-        if (flight->source != endpoint->rank) {
+        /* That it was killed is the network's to tell, whatever becomes of its endpoint. */
+        if (flight->source != endpoint->rank || flight->verb == COHI_VERB_NOTICE) {
             link = &event->next;
             continue;
         }
