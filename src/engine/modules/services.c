@@ -82,3 +82,8 @@ void cohi_host_region_release(cohi_host_region *region)
 {
     services->region_release(region);
 }
+
+void cohi_os_thread_serves(bool serves)
+{
+    services->thread_serves(serves);
+}
