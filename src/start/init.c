@@ -515,7 +515,8 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
 static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
                            uint64_t deadline_ns, cohi_card *cards)
 {
-    cohi_need need = {.size = world->size, .in_process = 0};
+    /* How many hosts there are is not known yet; but nobody pretends to be on one of its own. */
+    cohi_need need = {.size = world->size, .in_process = 0, .hosts = *config->host && world->size > 1 ? 2 : 0};
     const cohi_engine *engine;
     const char *name = options->engine ? options->engine : config->engine;
     cohi_card card = {.fds = {-1, -1}};

@@ -14,9 +14,14 @@ int test_hosts;
 static const double DEFAULT_LIMIT_S = 30;
 static const double SANITIZED_STRETCH = 3;
 
+bool test_has_processes(const char *engine)
+{
+    return strcmp(engine, "shm") == 0 || strcmp(engine, "tcp") == 0;
+}
+
 static bool has_processes(const test_job *job)
 {
-    return strcmp(job->engine, "shm") == 0 && job->row->mode != TEST_ALONE;
+    return test_has_processes(job->engine) && job->row->mode != TEST_ALONE;
 }
 
 static void set_variable(char *assignment)

@@ -18,6 +18,7 @@ static const struct engine_row {
 } engines[] = {
     {"threads", ON_THREADS},
     {"shm", ON_SHM},
+    {"tcp", ON_TCP},
     {"sim", ON_SIM},
     {"sim:channel", ON_CHANNEL},
 };
@@ -131,7 +132,7 @@ static int usage(const char *program, const char *complaint, const char *value)
 {
     fprintf(stderr,
             "%s: %s '%s'\n"
-            "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
+            "usage: %s [--engine threads|shm|tcp|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
             "       [--check on|order] [--hosts K] [--repeat N] [--list]\n",
             program, complaint, value, program, SIZE_MOST);
     return 2;
@@ -233,6 +234,9 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
         setenv("COHORT_CHECK", choice.check, 1);
     test_stacks_open();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (choice.engine && strcmp(choice.engine, "tcp") == 0 && test_hosts == 0)
+        test_hosts = 2;
+    setenv("COHORT_MODULES", TEST_MODULES, 0);
     for (int engine = 0; engine < ENGINES; engine++)
         for (size_t table = 0; table < table_count; table++)
             for (size_t i = 0; i < counts[table]; i++)
