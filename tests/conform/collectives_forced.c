@@ -212,7 +212,7 @@ static void unknown_algorithms(test_rank *self)
     {.name = "forced_" collective,                                                       \
      .rows = "S39",                                                                      \
      .body = forced,                                                                     \
-     .engines = ON_SHM,                                                                  \
+     .engines = ON_PROCESSES,                                                            \
      .sizes = FROM_TWO,                                                                  \
      .mode = TEST_UNJOINED,                                                              \
      .limit_s = 120},                                                                    \

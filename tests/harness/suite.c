@@ -16,10 +16,7 @@ static const struct engine_row {
     const char *name;
     unsigned mask;
 } engines[] = {
-    {"threads", ON_THREADS},
-    {"shm", ON_SHM},
-    {"tcp", ON_TCP},
-    {"sim", ON_SIM},
+    {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP}, {"sim", ON_SIM},
     {"sim:channel", ON_CHANNEL},
 };
 
