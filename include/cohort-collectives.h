@@ -32,6 +32,34 @@ typedef enum coh_reduce_op {
 COH_API const char *coh_reduce_op_name(coh_reduce_op op);
 
 /*
+ * X(constant, value, name, reduces, root, source, target). Reduces: 1, it takes a reduction. Root: 1,
+ * one member, the root, gives what the others get; 2, it gets what they give. Source, target: 1, there
+ * is a block for each member in it.
+ */
+#define COH_COLLECTIVE_TABLE(X)                                       \
+    X(COH_COLLECTIVE_BARRIER, 0, "barrier", 0, 0, 0, 0)               \
+    X(COH_COLLECTIVE_ALL_REDUCE, 1, "all_reduce", 1, 0, 0, 0)         \
+    X(COH_COLLECTIVE_REDUCE, 2, "reduce", 1, 2, 0, 0)                 \
+    X(COH_COLLECTIVE_REDUCE_SCATTER, 3, "reduce_scatter", 1, 0, 1, 0) \
+    X(COH_COLLECTIVE_ALL_GATHER, 4, "all_gather", 0, 0, 0, 1)         \
+    X(COH_COLLECTIVE_GATHER, 5, "gather", 0, 2, 0, 1)                 \
+    X(COH_COLLECTIVE_SCATTER, 6, "scatter", 0, 1, 1, 0)               \
+    X(COH_COLLECTIVE_BROADCAST, 7, "broadcast", 0, 1, 0, 0)           \
+    X(COH_COLLECTIVE_ALL_TO_ALL, 8, "all_to_all", 0, 0, 1, 1)         \
+    X(COH_COLLECTIVE_SCAN, 9, "scan", 1, 0, 0, 0)                     \
+    X(COH_COLLECTIVE_SCAN_EXCLUSIVE, 10, "scan_exclusive", 1, 0, 0, 0)
+
+/* The collectives: coh_collective (below) describes a call of one, of whatever kind. */
+typedef enum coh_collective_kind {
+#define COH_COLLECTIVE_ENUM(constant, value, name, reduces, root, source, target) constant = value,
+    COH_COLLECTIVE_TABLE(COH_COLLECTIVE_ENUM)
+#undef COH_COLLECTIVE_ENUM
+} coh_collective_kind;
+
+/* The collective's name, "all_reduce"; NULL for a value not in the table. */
+COH_API const char *coh_collective_name(coh_collective_kind kind);
+
+/*
  * All of these are collective over the team: every member makes the call, with the same type,
  * operation, counts and root. Members that differ get COH_MISMATCH with both sides' values (of a
  * list of counts a hash), at this call or at one of their next three on the team, or at
@@ -283,13 +311,62 @@ COH_API coh_status coh_all_reduce_group_start(coh_team *team, const coh_group_pa
                                               size_t count, coh_request **request);
 COH_API coh_status coh_barrier_start(coh_team *team, coh_request **request);
 
+/* ---- a collective as a value ---- */
+
 /*
- * The algorithm that the team would use for `collective` ("all_reduce", "broadcast", ...) with
- * `bytes` bytes from each member: *name, a constant, and *predicted_ns, what the model expects it
- * to take (may be NULL). Not collective. COH_INVALID_ARGUMENT when there is no such collective.
+ * A call of any collective of this header, but coh_all_reduce_group; start from
+ * COH_COLLECTIVE_INIT. What the kind has no use for, such as the root of an all_reduce, is not
+ * looked at. A form that the kind does not have (the next five fields but the reduction's of a kind
+ * that does not reduce) is COH_INVALID_ARGUMENT.
  */
-COH_API coh_status coh_collective_choice(coh_team *team, const char *collective, size_t bytes,
-                                         const char **name, double *predicted_ns);
+typedef struct coh_collective {
+    size_t size; /* sizeof(coh_collective), so that the struct can grow */
+    coh_collective_kind kind;
+    coh_team *team;
+    coh_dtype dtype;
+    coh_reduce_op op;
+    const void *source;
+    void *target;
+    size_t count;
+    int root;
+
+    /* Not NULL, in place of count: the variable form of reduce_scatter, all_gather, gather and
+     * scatter. */
+    const size_t *counts;
+    /* Not NULL, in place of count: coh_all_to_all_v. Both are given, or none. */
+    const coh_parts *source_parts, *target_parts;
+    /* Not 1: coh_all_to_all_strided. */
+    size_t source_stride, target_stride;
+    /* Not NULL, in place of dtype and op: reduced as by the calls with `with` in their name. */
+    const coh_reduction *how;
+} coh_collective;
+
+#define COH_COLLECTIVE_INIT                                                                       \
+    {                                                                                             \
+        sizeof(coh_collective), COH_COLLECTIVE_BARRIER, NULL, COH_F32, COH_SUM, NULL, NULL, 0, 0, \
+            NULL, NULL, NULL, 1, 1, NULL                                                          \
+    }
+
+/*
+ * Makes the call that is described: the same as the function of that name (of a barrier
+ * coh_team_barrier), which other members may call instead. Errors name it
+ * "coh_collective_run(all_reduce)". COH_INVALID_ARGUMENT, without a place in the team's sequence,
+ * when the description is NULL, or has another size, or a kind that is not in the table.
+ */
+COH_API coh_status coh_collective_run(const coh_collective *collective);
+
+/* Starts it, and returns, as the functions with `start` in their name do. The description may go,
+ * and the arrays and the reduction that it points at. */
+COH_API coh_status coh_collective_start(const coh_collective *collective, coh_request **request);
+
+/*
+ * The algorithm that the call would use: *name, a constant, and *predicted_ns, what the model expects
+ * it to take (may be NULL). Not collective; nothing is read or written at the buffers. All members'
+ * are taken to be where this one's are, in the symmetric heap or in private memory; NULL is as the
+ * heap. Errors are those of the call; COH_INVALID_ARGUMENT for a barrier, which has no choice.
+ */
+COH_API coh_status coh_collective_choice(const coh_collective *collective, const char **name,
+                                         double *predicted_ns);
 
 #ifdef __cplusplus
 }

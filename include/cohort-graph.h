@@ -176,6 +176,13 @@ typedef struct coh_op_call {
     uint64_t alias_at;      /* from this one on; COH_NO_ALIAS at first */
     uint64_t scratch_bytes; /* likewise: memory that the kernel needs while it runs */
     void *scratch;
+    /*
+     * Likewise, by operations that communicate: the one collective that the kernel calls, but for
+     * source and target. COH_COLLECTIVE_INIT at first; a team that is NULL says that there is none.
+     * When a run fails at an earlier node, this one is called without memory, so that it is refused:
+     * the team's other members are told, and stay in step.
+     */
+    coh_collective collective;
     coh_stream *stream; /* that the kernel is to launch on; on the cpu, which has nothing to launch,
                            the one that the program was enqueued on, or NULL */
 } coh_op_call;

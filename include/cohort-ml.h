@@ -301,51 +301,12 @@ COH_API coh_status coh_stream_wait_until(coh_stream *stream, coh_world *world, c
                                          coh_compare compare, uint64_t value, int from);
 COH_API coh_status coh_stream_quiet(coh_stream *stream, coh_world *world);
 
-/* X(constant, value, name). The calls of cohort.h with these names. */
-#define COH_COLLECTIVE_TABLE(X)                           \
-    X(COH_COLLECTIVE_BARRIER, 0, "barrier")               \
-    X(COH_COLLECTIVE_ALL_REDUCE, 1, "all_reduce")         \
-    X(COH_COLLECTIVE_REDUCE, 2, "reduce")                 \
-    X(COH_COLLECTIVE_REDUCE_SCATTER, 3, "reduce_scatter") \
-    X(COH_COLLECTIVE_ALL_GATHER, 4, "all_gather")         \
-    X(COH_COLLECTIVE_GATHER, 5, "gather")                 \
-    X(COH_COLLECTIVE_SCATTER, 6, "scatter")               \
-    X(COH_COLLECTIVE_BROADCAST, 7, "broadcast")           \
-    X(COH_COLLECTIVE_ALL_TO_ALL, 8, "all_to_all")         \
-    X(COH_COLLECTIVE_SCAN, 9, "scan")                     \
-    X(COH_COLLECTIVE_SCAN_EXCLUSIVE, 10, "scan_exclusive")
-
-typedef enum coh_collective_kind {
-#define COH_COLLECTIVE_ENUM(constant, value, name) constant = value,
-    COH_COLLECTIVE_TABLE(COH_COLLECTIVE_ENUM)
-#undef COH_COLLECTIVE_ENUM
-} coh_collective_kind;
-
-/* The collective's name, "all_reduce"; NULL for a value not in the table. */
-COH_API const char *coh_collective_name(coh_collective_kind kind);
-
-/* The arguments of a collective; what a kind does not take is not looked at. */
-typedef struct coh_collective {
-    size_t size; /* sizeof(coh_collective) */
-    coh_collective_kind kind;
-    coh_team *team;
-    coh_dtype dtype;
-    coh_reduce_op op;
-    const void *source;
-    void *target;
-    size_t count;
-    int root;
-} coh_collective;
-
-#define COH_COLLECTIVE_INIT                                                                      \
-    {                                                                                            \
-        sizeof(coh_collective), COH_COLLECTIVE_BARRIER, NULL, COH_F32, COH_SUM, NULL, NULL, 0, 0 \
-    }
-
 /*
- * Enqueues a collective, collective over its team: all members carry out the same ones, on streams
- * or not, in the same order. While one runs, no other thread of this rank may be in a collective of
- * the same team (COH_BUSY).
+ * Enqueues a call of coh_collective_run, collective over the description's team: all members carry
+ * out the same ones, on streams or not, in the same order. The description is copied. The arrays and
+ * the reduction that it points at are not: like the buffers they belong to the stream until the call
+ * has been carried out. While one runs, no other thread of this rank may be in a collective of the
+ * same team (COH_BUSY).
  */
 COH_API coh_status coh_stream_collective(coh_stream *stream, const coh_collective *collective);
 

@@ -2,7 +2,6 @@
 set(COHORT_ML_SOURCES
   device/arena.c
   device/buffer.c
-  device/collective.c
   device/copier.c
   device/cpu.c
   device/cuda.c

@@ -23,16 +23,17 @@ static const size_t most_bytes = (size_t)1 << 30;
 
 /* ---- the algorithms ---- */
 
-static json_t *algorithms_json(cohi_kind kind)
+static json_t *algorithms_json(coh_collective_kind kind)
 {
     json_t *list = json_array();
     const cohi_algorithm *row;
     for (unsigned i = 0; (row = cohi_algorithm_at(i)); i++) {
         if (row->kind == kind)
             json_array_append_new(list,
-                                  json_pack("{s:s, s:s, s:b}", "name", row->name, "moves",
+                                  json_pack("{s:s, s:s, s:b, s:b}", "name", row->name, "moves",
                                             row->traits & COHI_MAPPED ? "mapped" : "messages",
-                                            "rank_order", (row->traits & COHI_RANK_ORDER) != 0));
+                                            "rank_order", (row->traits & COHI_RANK_ORDER) != 0,
+                                            "symmetric", (row->traits & COHI_NEEDS_BUFFERS) != 0));
     }
     return list;
 }
@@ -40,8 +41,8 @@ static json_t *algorithms_json(cohi_kind kind)
 static json_t *collectives_json(void)
 {
     json_t *list = json_array();
-    for (cohi_kind kind = 0; kind < COHI_KINDS; kind++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", cohi_kind_name(kind),
+    for (coh_collective_kind kind = COHI_KIND_FIRST; kind <= COHI_KIND_LAST; kind++)
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", coh_collective_name(kind),
                                               "algorithms", algorithms_json(kind)));
     return list;
 }
@@ -51,16 +52,28 @@ static json_t *collectives_json(void)
 /* What a team chooses for one collective. */
 struct question {
     coh_team *team;
-    const char *collective;
+    coh_collective_kind kind;
 };
+
+/* Elements of a call in which each rank contributes `bytes`, rounded up to a whole one for each. */
+static size_t count_of(const struct question *question, size_t bytes)
+{
+    size_t ranks = (size_t)coh_team_size(question->team);
+    const cohi_kind_row *row = &cohi_kind_rows[question->kind];
+    bool shared = row->source_blocks && row->root == COHI_NO_ROOT;
+    return shared ? (bytes + ranks - 1) / ranks : bytes;
+}
 
 /* NULL when no algorithm does it: one was asked for by name, which cannot. */
 static const char *answer(const struct question *question, size_t bytes, double *expected_ns)
 {
     const char *name;
-    coh_status status =
-        coh_collective_choice(question->team, question->collective, bytes, &name, expected_ns);
-    return status == COH_OK ? name : NULL;
+    coh_collective call = COH_COLLECTIVE_INIT;
+    call.kind = question->kind;
+    call.team = question->team;
+    call.dtype = COH_U8;
+    call.count = count_of(question, bytes);
+    return coh_collective_choice(&call, &name, expected_ns) == COH_OK ? name : NULL;
 }
 
 static int is_same(const char *a, const char *b)
@@ -116,9 +129,9 @@ static json_t *ranges_json(const struct question *question)
 static json_t *choices_json(coh_world *world)
 {
     json_t *list = json_array();
-    for (cohi_kind kind = 0; kind < COHI_KINDS; kind++) {
-        struct question question = {coh_team_world(world), cohi_kind_name(kind)};
-        json_array_append_new(list, json_pack("{s:s, s:o}", "collective", question.collective,
+    for (coh_collective_kind kind = COHI_KIND_FIRST; kind <= COHI_KIND_LAST; kind++) {
+        struct question question = {coh_team_world(world), kind};
+        json_array_append_new(list, json_pack("{s:s, s:o}", "collective", coh_collective_name(kind),
                                               "ranges", ranges_json(&question)));
     }
     return json_pack("{s:i, s:s, s:o}", "ranks", coh_size(world), "engine", coh_engine(world),

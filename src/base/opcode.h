@@ -2,7 +2,8 @@
 #ifndef COHI_BASE_OPCODE_H
 #define COHI_BASE_OPCODE_H
 
-/* X(constant, value, name) */
+/* X(constant, value, name). The last ones are the collectives in the order of COH_COLLECTIVE_TABLE:
+ * that of a kind is COHI_OP_COLLECTIVE plus the kind. */
 #define COHI_OPCODE_TABLE(X)                        \
     X(COHI_OP_NONE, 0, "outside Cohort")            \
     X(COHI_OP_INIT, 1, "init")                      \
@@ -27,27 +28,28 @@
     X(COHI_OP_FROM_LIST, 20, "team_from_list")      \
     X(COHI_OP_DESTROY, 21, "team_destroy")          \
     X(COHI_OP_TEAM_SYNC, 22, "team_sync")           \
-    X(COHI_OP_TEAM_BARRIER, 23, "team_barrier")     \
-    X(COHI_OP_SEND, 24, "send")                     \
-    X(COHI_OP_RECEIVE, 25, "receive")               \
-    X(COHI_OP_BROADCAST, 26, "broadcast")           \
-    X(COHI_OP_LOCK, 27, "lock")                     \
-    X(COHI_OP_ALL_REDUCE, 28, "all_reduce")         \
-    X(COHI_OP_REDUCE, 29, "reduce")                 \
-    X(COHI_OP_REDUCE_SCATTER, 30, "reduce_scatter") \
-    X(COHI_OP_ALL_GATHER, 31, "all_gather")         \
-    X(COHI_OP_GATHER, 32, "gather")                 \
-    X(COHI_OP_SCATTER, 33, "scatter")               \
-    X(COHI_OP_ALL_TO_ALL, 34, "all_to_all")         \
-    X(COHI_OP_SCAN, 35, "scan")                     \
-    X(COHI_OP_SCAN_EXCLUSIVE, 36, "scan_exclusive") \
-    X(COHI_OP_REGISTER, 37, "register")             \
-    X(COHI_OP_UNREGISTER, 38, "unregister")
+    X(COHI_OP_SEND, 23, "send")                     \
+    X(COHI_OP_RECEIVE, 24, "receive")               \
+    X(COHI_OP_LOCK, 25, "lock")                     \
+    X(COHI_OP_REGISTER, 26, "register")             \
+    X(COHI_OP_UNREGISTER, 27, "unregister")         \
+    X(COHI_OP_TEAM_BARRIER, 28, "team_barrier")     \
+    X(COHI_OP_ALL_REDUCE, 29, "all_reduce")         \
+    X(COHI_OP_REDUCE, 30, "reduce")                 \
+    X(COHI_OP_REDUCE_SCATTER, 31, "reduce_scatter") \
+    X(COHI_OP_ALL_GATHER, 32, "all_gather")         \
+    X(COHI_OP_GATHER, 33, "gather")                 \
+    X(COHI_OP_SCATTER, 34, "scatter")               \
+    X(COHI_OP_BROADCAST, 35, "broadcast")           \
+    X(COHI_OP_ALL_TO_ALL, 36, "all_to_all")         \
+    X(COHI_OP_SCAN, 37, "scan")                     \
+    X(COHI_OP_SCAN_EXCLUSIVE, 38, "scan_exclusive")
 
 typedef enum cohi_opcode {
 #define COHI_OPCODE_ENUM(constant, value, name) constant = value,
     COHI_OPCODE_TABLE(COHI_OPCODE_ENUM)
 #undef COHI_OPCODE_ENUM
+        COHI_OP_COLLECTIVE = COHI_OP_TEAM_BARRIER
 } cohi_opcode;
 
 /* "barrier"; "an unknown operation" for a value not in the table (another version's). */

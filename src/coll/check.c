@@ -8,15 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct kind_row {
-    bool reduces;
-    bool rooted;
-} kind_rows[] = {
-#define ROW(constant, name, op, reduces, rooted) [constant] = {reduces, rooted},
-    COHI_KIND_TABLE(ROW)
-#undef ROW
-};
-
 static __attribute__((format(printf, 2, 3))) coh_status refuse(const cohi_call *call,
                                                                const char *format, ...)
 {
@@ -51,14 +42,14 @@ static coh_status check_type(cohi_call *call)
     call->element = coh_dtype_size(call->dtype);
     if (call->element == 0)
         return refuse(call, "%d is not an element type", (int)call->dtype);
-    if (!kind_rows[call->kind].reduces)
+    if (!cohi_kind_rows[call->kind].reduces)
         return COH_OK;
     const char *op = coh_reduce_op_name(call->reduce);
     if (!op)
         return refuse(call, "%d is not a reduction", (int)call->reduce);
     if (!cohi_reduce_has(call->dtype, call->reduce))
         return refuse(call, "there is no %s of %s", op, coh_dtype_name(call->dtype));
-    if (call->kind == COHI_SCAN && call->reduce == COH_MEAN)
+    if (call->kind == COH_COLLECTIVE_SCAN && call->reduce == COH_MEAN)
         return refuse(call, "scans have no mean");
     if (call->scaled && !cohi_scale_has(call->dtype))
         return refuse(call, "%s cannot be scaled, only floats can; the scale is %g",
@@ -69,7 +60,7 @@ static coh_status check_type(cohi_call *call)
 static coh_status check_root(const cohi_call *call)
 {
     int size = call->team->size;
-    if (!kind_rows[call->kind].rooted || (call->root >= 0 && call->root < size))
+    if (!cohi_kind_rows[call->kind].root || (call->root >= 0 && call->root < size))
         return COH_OK;
     return cohi_world_fail(call->team->world, call->name, COH_UNKNOWN_RANK,
                            "there is no member %d to be the root; this team has %d (0 to %d)",
@@ -105,12 +96,12 @@ static coh_status span_of(cohi_call *call, cohi_blocks *blocks, size_t *firsts, 
     return COH_OK;
 }
 
-static coh_status variable_span(cohi_call *call, cohi_blocks *blocks, const char *what, int side,
-                                size_t *span)
+static coh_status variable_span(cohi_call *call, cohi_blocks *blocks, const char *what,
+                                size_t *firsts, size_t *span)
 {
     if (!blocks->counts)
         return refuse(call, "the counts of the %s are NULL", what);
-    return span_of(call, blocks, cohi_team_gear(call->team)->firsts[side], span);
+    return span_of(call, blocks, firsts, span);
 }
 
 static coh_status uniform_span(const cohi_call *call, const cohi_blocks *blocks, const char *what,
@@ -127,57 +118,37 @@ static coh_status uniform_span(const cohi_call *call, const cohi_blocks *blocks,
     return COH_OK;
 }
 
-static coh_status check_span(cohi_call *call, cohi_blocks *blocks, const char *what, int side,
+static coh_status check_span(cohi_call *call, cohi_blocks *blocks, const char *what, size_t *firsts,
                              size_t *span)
 {
-    return call->variable ? variable_span(call, blocks, what, side, span)
+    return call->variable ? variable_span(call, blocks, what, firsts, span)
                           : uniform_span(call, blocks, what, span);
 }
 
-/* What each kind's buffers hold, as elements: `from` and `to` are the spans of all blocks. */
+/* What the buffers hold, as elements: `from` and `to` are the spans of all blocks. Where one side has
+ * a block for each member, the other has this member's own. */
 static void spans(const cohi_call *call, size_t from, size_t to, size_t *source, size_t *target)
 {
+    const cohi_kind_row *row = &cohi_kind_rows[call->kind];
     int index = call->team->index;
-    bool root = index == call->root;
-    *source = *target = call->count;
-    switch (call->kind) {
-    case COHI_REDUCE:
-        *target = root ? call->count : 0;
-        break;
-    case COHI_REDUCE_SCATTER:
-        *source = from;
-        *target = cohi_block_count(&call->from, index);
-        break;
-    case COHI_ALL_GATHER:
-        *source = cohi_block_count(&call->to, index);
-        *target = to;
-        break;
-    case COHI_GATHER:
-        *source = cohi_block_count(&call->to, index);
-        *target = root ? to : 0;
-        break;
-    case COHI_SCATTER:
-        *source = root ? from : 0;
-        *target = cohi_block_count(&call->from, index);
-        break;
-    case COHI_BROADCAST:
-        *source = root ? call->count : 0;
-        break;
-    case COHI_ALL_TO_ALL:
-        *source = from;
-        *target = to;
-        break;
-    default:
-        break;
-    }
+    *source = row->source_blocks   ? from
+              : row->target_blocks ? cohi_block_count(&call->to, index)
+                                   : call->count;
+    *target = row->target_blocks   ? to
+              : row->source_blocks ? cohi_block_count(&call->from, index)
+                                   : call->count;
+    if (index != call->root && row->root == COHI_ROOT_GIVES)
+        *source = 0;
+    if (index != call->root && row->root == COHI_ROOT_GETS)
+        *target = 0;
 }
 
-static coh_status check_lengths(cohi_call *call)
+static coh_status check_lengths(cohi_call *call, size_t *const firsts[2])
 {
     size_t from = 0, to = 0, source, target;
-    coh_status status = check_span(call, &call->from, "source", 0, &from);
+    coh_status status = check_span(call, &call->from, "source", firsts[0], &from);
     if (status == COH_OK)
-        status = check_span(call, &call->to, "target", 1, &to);
+        status = check_span(call, &call->to, "target", firsts[1], &to);
     if (status != COH_OK)
         return status;
     spans(call, from, to, &source, &target);
@@ -202,19 +173,13 @@ static coh_status check_pointers(const cohi_call *call)
 /* Whether source and target are where a call in place has them. */
 static bool in_place(const cohi_call *call)
 {
+    const cohi_kind_row *row = &cohi_kind_rows[call->kind];
     int index = call->team->index;
-    switch (call->kind) {
-    case COHI_REDUCE_SCATTER:
-    case COHI_SCATTER:
-        return call->target == call->source + cohi_block_at(call, &call->from, index);
-    case COHI_ALL_GATHER:
-    case COHI_GATHER:
-        return call->source == call->target + cohi_block_at(call, &call->to, index);
-    case COHI_ALL_TO_ALL:
+    if (row->source_blocks == row->target_blocks)
         return call->target == call->source && !call->apart;
-    default:
-        return call->target == call->source;
-    }
+    return row->source_blocks
+               ? call->target == call->source + cohi_block_at(call, &call->from, index)
+               : call->source == call->target + cohi_block_at(call, &call->to, index);
 }
 
 static bool may_overlap(const cohi_call *call)
@@ -239,29 +204,16 @@ static coh_status check_overlap(const cohi_call *call)
 
 /* ---- races ---- */
 
-/* Which kinds have a block for each member on that side; others have one. */
-static bool is_cut(const cohi_call *call, bool target)
-{
-    switch (call->kind) {
-    case COHI_ALL_GATHER:
-    case COHI_GATHER:
-        return target;
-    case COHI_REDUCE_SCATTER:
-    case COHI_SCATTER:
-        return !target;
-    default:
-        return call->kind == COHI_ALL_TO_ALL;
-    }
-}
-
 /* Bytes between blocks are not the call's, nor are those between the elements of strided ones, which
  * are not looked at. */
 static coh_status touch(const cohi_call *call, const cohi_blocks *blocks, const char *base,
                         size_t bytes, bool target)
 {
     coh_world *world = call->team->world;
+    const cohi_kind_row *row = &cohi_kind_rows[call->kind];
+    bool cut = target ? row->target_blocks : row->source_blocks;
     coh_status status = COH_OK;
-    if (!is_cut(call, target) || (!call->variable && blocks->stride == 1))
+    if (!cut || (!call->variable && blocks->stride == 1))
         return cohi_race_touch(world, call->name, base, bytes, target);
     for (int i = 0; bytes > 0 && blocks->stride == 1 && i < call->team->size && status == COH_OK;
          i++)
@@ -296,13 +248,13 @@ static size_t contributed(const cohi_call *call)
 {
     enum { UNKNOWN = 1 << 20 };
     switch (call->kind) {
-    case COHI_ALL_GATHER:
-    case COHI_GATHER:
-    case COHI_SCATTER:
+    case COH_COLLECTIVE_ALL_GATHER:
+    case COH_COLLECTIVE_GATHER:
+    case COH_COLLECTIVE_SCATTER:
         return (call->variable ? longest_count(call, &call->to) : call->count) * call->element;
-    case COHI_REDUCE_SCATTER:
+    case COH_COLLECTIVE_REDUCE_SCATTER:
         return call->source_bytes;
-    case COHI_ALL_TO_ALL:
+    case COH_COLLECTIVE_ALL_TO_ALL:
         return call->variable ? UNKNOWN : call->count * call->element * (size_t)call->team->size;
     default:
         return call->count * call->element;
@@ -320,20 +272,26 @@ bool cohi_check_exchange(cohi_call *call, const char *source, char *target)
     return false;
 }
 
-coh_status cohi_check(cohi_call *call)
+coh_status cohi_check_form(cohi_call *call, size_t *const firsts[2])
 {
     coh_status status = check_type(call);
     if (status == COH_OK)
         status = check_root(call);
     if (status == COH_OK)
-        status = check_lengths(call);
+        status = check_lengths(call, firsts);
+    if (status == COH_OK)
+        call->bytes = contributed(call);
+    return status;
+}
+
+coh_status cohi_check(cohi_call *call)
+{
+    coh_status status = cohi_check_form(call, cohi_team_gear(call->team)->firsts);
     if (status == COH_OK)
         status = check_pointers(call);
     if (status == COH_OK)
         status = check_overlap(call);
     if (status == COH_OK)
         status = check_races(call);
-    if (status == COH_OK)
-        call->bytes = contributed(call);
     return status;
 }

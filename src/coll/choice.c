@@ -1,57 +1,82 @@
 /* choice.c - telling which algorithm a call would use. */
+#include "coll/check.h"
+#include "coll/describe.h"
+#include "coll/mapped/buffers.h"
 #include "coll/select.h"
 
 #include "core/team/team.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-static bool find_kind(const char *name, cohi_kind *kind)
+static const char call_name[] = "coh_collective_choice";
+
+/* Whether the row can work on buffers that all members have where this one has its. */
+static bool reaches_buffers(const cohi_call *call)
 {
-    for (*kind = 0; *kind < COHI_KINDS; (*kind)++)
-        if (strcmp(cohi_kind_name(*kind), name) == 0)
-            return true;
-    return false;
+    unsigned traits = call->algorithm->traits;
+    bool source = cohi_place_own(call, COHI_SOURCE), target = cohi_place_own(call, COHI_TARGET);
+    if (traits & COHI_NEEDS_A_SIDE)
+        return source || target;
+    return (source || !(traits & COHI_NEEDS_SOURCES)) && (target || !(traits & COHI_NEEDS_TARGETS));
 }
 
-/* A call of that kind and length, as far as the choice looks at it. */
-static cohi_call imagine(coh_team *team, const char *name, cohi_kind kind, size_t bytes)
+static const cohi_algorithm *staged_row(coh_collective_kind kind)
 {
-    bool divided = kind == COHI_REDUCE_SCATTER || kind == COHI_ALL_TO_ALL;
-    size_t count = divided ? bytes / (size_t)team->size : bytes;
-    return (cohi_call){.team = team,
-                       .name = name,
-                       .kind = kind,
-                       .dtype = COH_U8,
-                       .element = 1,
-                       .count = count,
-                       .from = {.count = count, .stride = 1},
-                       .to = {.count = count, .stride = 1},
-                       .source_bytes = bytes,
-                       .target_bytes = bytes,
-                       .bytes = bytes};
+    unsigned i = 0;
+    while (cohi_algorithm_at(i)->kind != kind || !(cohi_algorithm_at(i)->traits & COHI_STAGED))
+        i++;
+    return cohi_algorithm_at(i);
 }
 
-coh_status coh_collective_choice(coh_team *team, const char *collective, size_t bytes,
-                                 const char **name, double *predicted_ns)
+/* What a row that finds the buffers private goes on as. */
+static coh_status heed_buffers(cohi_call *call)
 {
-    static const char call_name[] = "coh_collective_choice";
-    cohi_kind kind;
-    coh_status status = cohi_team_gate(team, call_name);
+    if (!(call->algorithm->traits & COHI_NEEDS_BUFFERS) || reaches_buffers(call))
+        return COH_OK;
+    if (call->forced)
+        return cohi_place_refuse(
+            call, cohi_place_own(call, COHI_SOURCE) ? COHI_TARGET : COHI_SOURCE, call->team->index);
+    call->algorithm = staged_row(call->kind);
+    return COH_OK;
+}
+
+static coh_status choose(cohi_call *call)
+{
+    size_t size = (size_t)call->team->size;
+    size_t *firsts = calloc(2 * size, sizeof *firsts);
+    if (!firsts)
+        return cohi_world_fail(call->team->world, call_name, COH_NO_MEMORY,
+                               "out of memory for the counts of %zu members", size);
+    coh_status status = cohi_check_form(call, (size_t *[]){firsts, firsts + size});
+    if (status == COH_OK)
+        status = cohi_select_anew(call);
+    if (status == COH_OK)
+        status = heed_buffers(call);
+    free(firsts);
+    return status;
+}
+
+coh_status coh_collective_choice(const coh_collective *collective, const char **name,
+                                 double *predicted_ns)
+{
+    coh_status status = cohi_describe_check(call_name, collective);
+    if (status == COH_OK)
+        status = cohi_team_gate(collective->team, call_name);
     if (status != COH_OK)
         return status;
-    if (!collective || !name)
-        return cohi_world_fail(team->world, call_name, COH_INVALID_ARGUMENT, "%s is NULL",
-                               name ? "collective" : "name");
-    if (!find_kind(collective, &kind))
+    coh_team *team = collective->team;
+    if (!name)
+        return cohi_world_fail(team->world, call_name, COH_INVALID_ARGUMENT, "name is NULL");
+    if (collective->kind == COH_COLLECTIVE_BARRIER)
         return cohi_world_fail(team->world, call_name, COH_INVALID_ARGUMENT,
-                               "there is no collective %s with a choice of algorithms", collective);
-    cohi_call call = imagine(team, call_name, kind, bytes);
-    status = cohi_select_anew(&call);
+                               "a barrier has no choice of algorithms");
+    cohi_call call = cohi_describe(call_name, collective);
+    status = choose(&call);
     if (status != COH_OK)
         return status;
     *name = call.algorithm->name;
     cohi_model model = cohi_select_model(team);
     if (predicted_ns)
-        *predicted_ns = call.algorithm->cost(&model, team->size, (double)bytes);
+        *predicted_ns = call.algorithm->cost(&model, team->size, (double)call.bytes);
     return COH_OK;
 }

@@ -202,7 +202,7 @@ static cohi_call describe(const char *name, coh_team *team, const coh_group_part
     bool there = parts || count == 0;
     return (cohi_call){.team = team,
                        .name = name,
-                       .kind = COHI_ALL_REDUCE,
+                       .kind = COH_COLLECTIVE_ALL_REDUCE,
                        .dtype = COH_U8,
                        .from = {.stride = 1},
                        .to = {.stride = 1},

@@ -4,7 +4,7 @@
 #include "coll/call/blocks.h"
 #include "coll/check.h"
 #include "coll/select.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
 #include "memory/scale.h"
 
 /* Whether this member may have to put something into its staging area: what it gives, which is its
@@ -19,7 +19,7 @@ static inline bool may_stage(const cohi_call *call)
 /* Whether the scaled source can be made in the target, which is as long on each member. */
 static bool scales_in_target(const cohi_call *call)
 {
-    return call->kind == COHI_ALL_REDUCE || call->kind == COHI_SCAN;
+    return call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_SCAN;
 }
 
 /* Bytes of the workspace before the row's own, for the scaled source. */
@@ -113,15 +113,21 @@ static coh_status carry_out(cohi_call *call)
     return status == COH_OK ? call->algorithm->run(call) : status;
 }
 
+static coh_status enter(cohi_call *call)
+{
+    call->entry = cohi_entry_of(call->team, call->name, cohi_kind_op(call));
+    return cohi_team_enter_waiting(&call->entry);
+}
+
 coh_status cohi_run_now(cohi_call *call)
 {
-    coh_status status = cohi_team_assemble(call->team, call->name, cohi_kind_op(call));
+    coh_status status = enter(call);
     return status == COH_OK ? cohi_team_leave(call->team, carry_out(call)) : status;
 }
 
 coh_status cohi_run_refused(cohi_call *call, coh_status refused)
 {
-    coh_status status = cohi_team_assemble(call->team, call->name, cohi_kind_op(call));
+    coh_status status = enter(call);
     return status == COH_OK ? cohi_team_leave(call->team, cohi_assemble(call, refused)) : status;
 }
 

@@ -10,7 +10,7 @@
 #include "base/cancel.h"
 #include "base/os.h"
 #include "core/message/mailbox.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,18 +17,7 @@ static cohi_model steady_model(const cohi_profile *profile)
 
 /* ---- forced algorithms ---- */
 
-static const char *const kind_names[] = {
-#define ROW(constant, name, op, reduces, rooted) [constant] = #name,
-    COHI_KIND_TABLE(ROW)
-#undef ROW
-};
-
-const char *cohi_kind_name(cohi_kind kind)
-{
-    return kind_names[kind];
-}
-
-static void list_names(cohi_kind kind, char *text, size_t room)
+static void list_names(coh_collective_kind kind, char *text, size_t room)
 {
     const cohi_algorithm *row;
     size_t used = (size_t)snprintf(text, room, "auto");
@@ -37,7 +26,8 @@ static void list_names(cohi_kind kind, char *text, size_t room)
             used += (size_t)snprintf(text + used, room - used, ", %s", row->name);
 }
 
-static coh_status find_forced(cohi_kind kind, const char *name, uint16_t *forced)
+static coh_status find_forced(coh_collective_kind kind, const char *variable, const char *name,
+                              uint16_t *forced)
 {
     const cohi_algorithm *row;
     *forced = 0;
@@ -48,30 +38,38 @@ static coh_status find_forced(cohi_kind kind, const char *name, uint16_t *forced
             *forced = (uint16_t)(i + 1);
             return COH_OK;
         }
-    char names[256], knob[32];
-    size_t length = strlen(kind_names[kind]);
-    for (size_t i = 0; i <= length; i++)
-        knob[i] =
-            (char)(kind_names[kind][i] >= 'a' ? kind_names[kind][i] - 32 : kind_names[kind][i]);
+    char names[256];
     list_names(kind, names, sizeof names);
-    return cohi_fail(COH_INVALID_ARGUMENT,
-                     "COHORT_%s is %s, which is no algorithm of %s; there are %s", knob, name,
-                     kind_names[kind], names);
+    return cohi_fail(COH_INVALID_ARGUMENT, "%s is %s, which is no algorithm of %s; there are %s",
+                     variable, name, coh_collective_name(kind), names);
+}
+
+/* Each knob of an algorithm has the name of a collective. */
+static coh_collective_kind kind_named(const char *name)
+{
+    coh_collective_kind kind = COHI_KIND_FIRST;
+    while (strcmp(coh_collective_name(kind), name) != 0)
+        kind++;
+    return kind;
 }
 
 coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profile,
                             unsigned char bytes[COHI_TUNING_BYTES])
 {
-    const char *const names[COHI_KINDS] = {
-#define ROW(constant, name, op, reduces, rooted) [constant] = config->name,
-        COHI_KIND_TABLE(ROW)
+    const struct {
+        const char *collective, *variable, *algorithm;
+    } knobs[] = {
+#define ROW(field, type, variable, otherwise, help) {#field, variable, config->field},
+        COHI_ALGORITHM_KNOBS(ROW)
 #undef ROW
     };
     cohi_tuning tuning = {.model = steady_model(profile),
                           .deterministic = (uint16_t)config->deterministic};
     coh_status status = COH_OK;
-    for (cohi_kind kind = 0; kind < COHI_KINDS && status == COH_OK; kind++)
-        status = find_forced(kind, names[kind], &tuning.forced[kind]);
+    for (size_t i = 0; i < sizeof knobs / sizeof *knobs && status == COH_OK; i++) {
+        coh_collective_kind kind = kind_named(knobs[i].collective);
+        status = find_forced(kind, knobs[i].variable, knobs[i].algorithm, &tuning.forced[kind]);
+    }
     memcpy(bytes, &tuning, sizeof tuning);
     return status;
 }

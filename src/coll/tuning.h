@@ -25,7 +25,4 @@ static inline const cohi_tuning *cohi_tuning_of(const coh_world *world)
 coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profile,
                             unsigned char bytes[COHI_TUNING_BYTES]);
 
-/* The kind's name, "all_reduce". */
-const char *cohi_kind_name(cohi_kind kind);
-
 #endif

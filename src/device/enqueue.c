@@ -1,5 +1,4 @@
 /* enqueue.c - the calls that add an operation to a stream. */
-#include "device/collective.h"
 #include "device/options.h"
 #include "device/stream.h"
 
@@ -126,6 +125,15 @@ coh_status coh_stream_quiet(coh_stream *stream, coh_world *world)
 
 /* ---- collectives ---- */
 
+/* It must name a collective and a team; the rest is checked when it runs. */
+static coh_status check_collective(const char *call, const coh_collective *collective)
+{
+    if (!coh_collective_name(collective->kind))
+        return coh_fail(COH_INVALID_ARGUMENT, "%s: %d is not a collective", call,
+                        (int)collective->kind);
+    return cohi_not_null(call, "the collective's team", collective->team);
+}
+
 coh_status coh_stream_collective(coh_stream *stream, const coh_collective *collective)
 {
     const char *call = "coh_stream_collective";
@@ -135,7 +143,7 @@ coh_status coh_stream_collective(coh_stream *stream, const coh_collective *colle
         status = cohi_options_take(call, collective, &operation.as.collective,
                                    sizeof operation.as.collective);
     if (status == COH_OK)
-        status = cohi_collective_check(call, &operation.as.collective);
+        status = check_collective(call, &operation.as.collective);
     return status == COH_OK ? cohi_stream_enqueue(call, stream, &operation) : status;
 }
 

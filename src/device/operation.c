@@ -1,7 +1,5 @@
 #include "device/operation.h"
 
-#include "device/collective.h"
-
 #include <stdio.h>
 
 /* ---- functions ---- */
@@ -128,7 +126,7 @@ static void describe_quiet(const cohi_operation *operation, char *text, size_t r
 static coh_status run_collective(const cohi_operation *operation, coh_stream *stream)
 {
     (void)stream;
-    return cohi_collective_run(&operation->as.collective);
+    return coh_collective_run(&operation->as.collective);
 }
 
 static void describe_collective(const cohi_operation *operation, char *text, size_t room)
@@ -138,8 +136,11 @@ static void describe_collective(const cohi_operation *operation, char *text, siz
     const char *dtype = coh_dtype_name(collective->dtype);
     if (collective->kind == COH_COLLECTIVE_BARRIER)
         snprintf(text, room, "%s", name);
+    else if (collective->counts || collective->source_parts)
+        snprintf(text, room, "%s of parts", name);
     else
-        snprintf(text, room, "%s of %zu %s", name, collective->count, dtype ? dtype : "elements");
+        snprintf(text, room, "%s of %zu %s", name, collective->count,
+                 dtype && !collective->how ? dtype : "elements");
 }
 
 /* ---- events ---- */

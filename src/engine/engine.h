@@ -48,11 +48,15 @@ enum {
     COHI_CONTEXT_DEFAULT = 0, /* the user's puts and gets */
     COHI_CONTEXT_CONTROL = 1, /* core's own */
     COHI_CONTEXT_FIRST_FREE = 2,
-    COHI_CONTEXTS_MAX = 64
+    COHI_CONTEXT_MESSAGES = 64, /* core's puts and gets of long messages */
+    COHI_CONTEXTS_MAX = 65
 };
 
 /* A put of at most this many bytes has copied its source when the slot returns. */
 enum { COHI_INLINE_BYTES = 64 };
+
+/* The head of a channel message has at most this many bytes. */
+enum { COHI_HEAD_BYTES = 128 };
 
 /*
  * One operation under way. It begins as COHI_NEW_OP. The engine sets `status` and, where it failed,
@@ -156,7 +160,7 @@ typedef struct cohi_engine_facts {
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
     int commits_whole;        /* a segment is backed whole when it is added */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
-    uint64_t message_bytes;   /* most bytes of one channel message; 0: any */
+    uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
     int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
 } cohi_engine_facts;
@@ -329,11 +333,12 @@ typedef struct cohi_engine_atomic {
 typedef struct cohi_engine_channel {
     size_t size;
 
-    /* Sends a message to `rank`, which its core gets by `deliver`, whole and in order of sending.
-     * The op is done when the bytes may be reused; up to COHI_INLINE_BYTES they are on return, and
-     * the op may be NULL. */
-    coh_status (*send)(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
-                       cohi_op *op);
+    /* Sends a message to `rank`: `head`, then `body`, which its core gets by `deliver` in one piece,
+     * messages in order of sending. The head, of up to COHI_HEAD_BYTES, is copied when the slot
+     * returns. The body may be of any length up to the facts' message_bytes, and stays the caller's:
+     * the op is done when it may be reused. Without a body the op may be NULL. */
+    coh_status (*send)(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                       const void *body, size_t body_bytes, cohi_op *op);
 } cohi_engine_channel;
 
 /* ---- the descriptor ---- */

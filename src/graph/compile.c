@@ -229,7 +229,8 @@ static coh_status link_inputs(const linker *link, cohi_node *node, const cohi_va
                                .inputs = node->inputs,
                                .input_count = value->input_count,
                                .attributes = node->attributes,
-                               .alias = COH_NO_ALIAS};
+                               .alias = COH_NO_ALIAS,
+                               .collective = COH_COLLECTIVE_INIT};
     return find_team(link, node, &node->call.team);
 }
 

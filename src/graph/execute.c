@@ -96,8 +96,7 @@ coh_status cohi_program_give_up(const coh_program *program, int first, coh_statu
     snprintf(sentence, sizeof sentence, "%s", coh_last_error());
     bool in_step = !is_of_team(status);
     for (int n = first; n < program->node_count && in_step; n++)
-        in_step =
-            cohi_collective_refuse(program->nodes[n].kernel, &program->nodes[n].call) == COH_OK;
+        in_step = cohi_collective_refuse(&program->nodes[n].call) == COH_OK;
     return coh_fail(status, "%s", sentence);
 }
 

@@ -41,9 +41,9 @@ extern const cohi_builtins cohi_attention_ops;
 extern const cohi_builtins cohi_lookup_ops;
 extern const cohi_builtins cohi_collective_ops;
 
-/* ops_collective.c: where `kernel` is one of a collective that is built in, makes the call without
- * memory, so that it is refused, and its place in the team's sequence is taken. Else nothing. Fails
- * when it was not that which the call ended with. */
-coh_status cohi_collective_refuse(coh_op_kernel *kernel, const coh_op_call *call);
+/* ops_collective.c: makes the collective that the node describes, if it does, without memory, so that
+ * it is refused, and its place in the team's sequence is taken. Fails when it was not that which the
+ * call ended with. */
+coh_status cohi_collective_refuse(const coh_op_call *call);
 
 #endif

@@ -41,6 +41,7 @@ static void leave_job(coh_world *world)
 void cohi_world_dissolve(coh_world *world)
 {
     cohi_world_withdraw(world);
+    cohi_mailbox_shut(world);
     cohi_watch_remove(world);
     for (int i = 0; i < world->size; i++)
         cohi_os_close(world->peers[i].pidfd);

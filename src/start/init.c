@@ -18,7 +18,9 @@
 #include "start/process.h"
 #include "core/onesided/race.h"
 #include "core/heap/register.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
+#include "core/team/past.h"
+#include "core/team/rounds.h"
 #include "coll/tuning.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
@@ -56,18 +58,11 @@ static void left(void *world, int rank)
     cohi_slot_ring(told->slot);
 }
 
-static void attend(void *world)
-{
-    coh_world *attended = world;
-    if (attended->progress)
-        attended->progress(attended);
-}
-
 const cohi_upcalls cohi_core_upcalls = {
     .lost = cohi_verdict_lost,
     .left = left,
     .silent = cohi_verdict_silent,
-    .attend = attend,
+    .attend = cohi_mailbox_attend,
     .arrived = arrived,
     .deliver = deliver,
 };
@@ -789,18 +784,19 @@ static coh_status part(coh_world *world, const char *call)
     cohi_mailbox_settle(world, call);
     if (world->driven)
         return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
-    coh_status status = cohi_team_enter(world->team, call, COHI_OP_FINALIZE);
+    cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_team_enter(&entry);
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
     if (status == COH_OK)
-        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+        status = cohi_team_meet(&entry);
     if (status == COH_OK)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
         concluded = cohi_team_conclude_all(world, call);
     if (status == COH_OK)
-        status = cohi_team_meet(world->team, call, COHI_OP_FINALIZE);
+        status = cohi_team_meet(&entry);
     return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
 }
 
@@ -815,7 +811,6 @@ static void tell_before_leaving(coh_world *world, const char *call)
     if (world->engine->rma
         && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
         (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
-    cohi_mailbox_leave(world); /* when all know why */
     (void)cohi_fail_again(&kept);
 }
 

@@ -77,9 +77,10 @@ typedef struct test_call {
     int root;
     call_parts parts;
     call_place place;
-    bool in_place; /* where the kind can be */
-    bool started;  /* by a request */
-    bool shifted;  /* aligned to the element only */
+    bool in_place;  /* where the kind can be */
+    bool started;   /* by a request */
+    bool described; /* by coh_collective_run or coh_collective_start */
+    bool shifted;   /* aligned to the element only */
     uint64_t seed;
 } test_call;
 

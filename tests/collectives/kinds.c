@@ -33,11 +33,12 @@ const char *call_text(const test_call *call, char text[256])
                                          "by member"};
     static const char *const parts[] = {"even", "ragged", "one", "slivers"};
     const char *op = coh_reduce_op_name(call->op);
-    snprintf(text, 256, "%s%s of %zu %s, %s, root %d, %s parts, %s%s%s, seed %llu",
+    snprintf(text, 256, "%s%s of %zu %s, %s, root %d, %s parts, %s%s%s%s, seed %llu",
              call_table[call->kind].name, call->started ? "_start" : "", call->count,
              coh_dtype_name(call->dtype), op ? op : "?", call->root, parts[call->parts],
              places[call->place], call->in_place ? ", in place" : "",
-             call->shifted ? ", shifted" : "", (unsigned long long)call->seed);
+             call->shifted ? ", shifted" : "", call->described ? ", described" : "",
+             (unsigned long long)call->seed);
     return text;
 }
 
@@ -155,6 +156,65 @@ static make_function *const makers[CALL_KIND_COUNT] = {
 #undef MAKER
 };
 
+/* ---- the same by description ---- */
+
+static coh_collective_kind kind_of(call_kind kind)
+{
+    switch (kind) {
+    case CALL_REDUCE_SCATTER_V:
+        return COH_COLLECTIVE_REDUCE_SCATTER;
+    case CALL_ALL_GATHER_V:
+        return COH_COLLECTIVE_ALL_GATHER;
+    case CALL_GATHER_V:
+        return COH_COLLECTIVE_GATHER;
+    case CALL_SCATTER_V:
+        return COH_COLLECTIVE_SCATTER;
+    case CALL_ALL_TO_ALL_V:
+    case CALL_ALL_TO_ALL_STRIDED:
+        return COH_COLLECTIVE_ALL_TO_ALL;
+    default:
+        break;
+    }
+    coh_collective_kind found = COH_COLLECTIVE_BARRIER;
+    while (strcmp(coh_collective_name(found), call_table[kind].name) != 0)
+        found++;
+    return found;
+}
+
+static coh_status make_described(const arguments *a)
+{
+    const test_call *c = a->call;
+    coh_collective described = COH_COLLECTIVE_INIT;
+    described.kind = kind_of(c->kind);
+    described.team = a->team;
+    described.dtype = c->dtype;
+    described.op = c->op;
+    described.source = a->source;
+    described.target = a->target;
+    described.count = c->count;
+    described.root = c->root;
+    if (c->kind == CALL_ALL_TO_ALL_V) {
+        described.source_parts = &a->parts[0];
+        described.target_parts = &a->parts[1];
+    } else if (c->kind == CALL_ALL_TO_ALL_STRIDED) {
+        described.source_stride = a->stride[0];
+        described.target_stride = a->stride[1];
+    } else if (ends_with(call_table[c->kind].name, "_v")) {
+        described.counts = a->counts;
+    }
+    coh_status status =
+        a->request ? coh_collective_start(&described, a->request) : coh_collective_run(&described);
+    memset(&described, 0xee, sizeof described);
+    return status;
+}
+
+/* With strides of 1 the strided form is described as the plain one, which may be in place. */
+static bool is_described(const test_call *call, const size_t stride[2])
+{
+    bool strided = call->kind == CALL_ALL_TO_ALL_STRIDED;
+    return call->described && !(strided && stride[0] == 1 && stride[1] == 1);
+}
+
 coh_status call_make(call_rig *rig, coh_team *team, const test_call *call)
 {
     bool placed = call_is_placed(call);
@@ -172,7 +232,8 @@ coh_status call_make(call_rig *rig, coh_team *team, const test_call *call)
         .request = call->started ? &rig->request : NULL,
     };
     rig->request = NULL;
-    coh_status status = makers[call->kind](&a);
+    coh_status status =
+        is_described(call, rig->stride) ? make_described(&a) : makers[call->kind](&a);
     memset(counts, 0xee, sizeof counts); /* a started call has copies */
     memset(offsets, 0xee, sizeof offsets);
     return status;

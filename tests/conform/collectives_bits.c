@@ -216,25 +216,15 @@ static void reduce_in_order(test_rank *self)
 
 static const char *knob_of(const cohi_algorithm *row, char knob[64])
 {
-    static const char *const names[] = {
-#define NAME(constant, name, op, reduces, rooted) #name,
-        COHI_KIND_TABLE(NAME)
-#undef NAME
-    };
-    snprintf(knob, 64, "COHORT_%s", names[row->kind]);
+    snprintf(knob, 64, "COHORT_%s", coh_collective_name(row->kind));
     for (char *at = knob; *at; at++)
         *at = (char)toupper((unsigned char)*at);
     return knob;
 }
 
-static bool reduces(cohi_kind kind)
+static bool reduces(coh_collective_kind kind)
 {
-    static const bool answers[] = {
-#define ANSWER(constant, name, op, reduces, rooted) reduces,
-        COHI_KIND_TABLE(ANSWER)
-#undef ANSWER
-    };
-    return answers[kind];
+    return cohi_kind_rows[kind].reduces;
 }
 
 static void deterministic_by_choice(test_rank *self)

@@ -11,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {
-#define NAME(constant, name, op, reduces, rooted) #name,
-    COHI_KIND_TABLE(NAME)
-#undef NAME
-};
-
 enum { WAYS = 8, CALLS_MOST = 512 };
 
 /* What the ranks of the run share: the row that is forced, and how many did each of its calls. */
@@ -28,15 +22,17 @@ struct scene {
 };
 
 /* The kind of algorithms that a collective has: its own name, or what it begins with. */
-static cohi_kind family_of(call_kind kind)
+static coh_collective_kind family_of(call_kind kind)
 {
     const char *name = call_table[kind].name;
-    cohi_kind found = COHI_KINDS;
-    for (cohi_kind family = 0; family < COHI_KINDS; family++) {
-        size_t length = strlen(kind_names[family]);
-        if (strncmp(name, kind_names[family], length) == 0
-            && (found == COHI_KINDS || length > strlen(kind_names[found])))
+    size_t longest = 0;
+    coh_collective_kind found = COH_COLLECTIVE_BARRIER;
+    for (coh_collective_kind family = COHI_KIND_FIRST; family <= COHI_KIND_LAST; family++) {
+        size_t length = strlen(coh_collective_name(family));
+        if (strncmp(name, coh_collective_name(family), length) == 0 && length > longest) {
             found = family;
+            longest = length;
+        }
     }
     return found;
 }
@@ -119,16 +115,16 @@ static void judge(test_rank *self, const cohi_algorithm *row)
     }
     bool mapped = strncmp(self->engine, "sim", 3) != 0;
     if ((mapped || !(row->traits & COHI_MAPPED)) && performed == 0)
-        test_fail("%s of %s refused all of %llu calls", row->name, kind_names[row->kind],
+        test_fail("%s of %s refused all of %llu calls", row->name, coh_collective_name(row->kind),
                   (unsigned long long)refused);
     if (!mapped && row->traits & COHI_MAPPED && performed > 0)
         test_fail("%s of %s needs mapped memory and was performed without", row->name,
-                  kind_names[row->kind]);
+                  coh_collective_name(row->kind));
 }
 
-static void knob_of(cohi_kind kind, char knob[64])
+static void knob_of(coh_collective_kind kind, char knob[64])
 {
-    snprintf(knob, 64, "COHORT_%s", kind_names[kind]);
+    snprintf(knob, 64, "COHORT_%s", coh_collective_name(kind));
     for (char *at = knob; *at; at++)
         *at = (char)toupper((unsigned char)*at);
 }
@@ -168,23 +164,90 @@ static void forced(test_rank *self)
 
 /* ---- what is chosen, and names that are not there ---- */
 
+/* In the heap, or in none. */
 static void choices_are_told(test_rank *self)
 {
-    coh_team *team = coh_team_world(self->world);
+    coh_collective call = COH_COLLECTIVE_INIT;
     const char *name = NULL;
     double nanoseconds = -1;
-    for (int kind = 0; kind < COHI_KINDS; kind++)
-        for (size_t bytes = 0; bytes <= 1 << 26; bytes = bytes ? bytes * 8 : 8) {
-            if (!CHECK_OK(coh_collective_choice(team, kind_names[kind], bytes, &name, &nanoseconds))
+    call.team = coh_team_world(self->world);
+    call.dtype = COH_U8;
+    for (call.kind = COHI_KIND_FIRST; call.kind <= COH_COLLECTIVE_SCAN_EXCLUSIVE; call.kind++)
+        for (call.count = 0; call.count <= 1 << 26; call.count = call.count ? call.count * 8 : 8) {
+            if (!CHECK_OK(coh_collective_choice(&call, &name, &nanoseconds))
                 || !CHECK(name && *name) || !CHECK(nanoseconds >= 0))
                 return;
-            CHECK_OK(coh_collective_choice(team, kind_names[kind], bytes, &name, NULL));
+            CHECK_OK(coh_collective_choice(&call, &name, NULL));
         }
-    CHECK_REFUSED(coh_collective_choice(team, "all_deduce", 8, &name, NULL), COH_INVALID_ARGUMENT,
-                  "all_deduce");
-    CHECK_STATUS(coh_collective_choice(team, NULL, 8, &name, NULL), COH_INVALID_ARGUMENT);
-    CHECK_STATUS(coh_collective_choice(NULL, "reduce", 8, &name, NULL), COH_INVALID_ARGUMENT);
-    CHECK_STATUS(coh_collective_choice(team, "reduce", 8, NULL, NULL), COH_INVALID_ARGUMENT);
+    call.kind = (coh_collective_kind)50;
+    CHECK_REFUSED(coh_collective_choice(&call, &name, NULL), COH_INVALID_ARGUMENT, "50");
+    call.kind = COH_COLLECTIVE_BARRIER;
+    CHECK_REFUSED(coh_collective_choice(&call, &name, NULL), COH_INVALID_ARGUMENT, "barrier");
+    call.kind = COH_COLLECTIVE_REDUCE;
+    CHECK_STATUS(coh_collective_choice(&call, NULL, NULL), COH_INVALID_ARGUMENT);
+    CHECK_STATUS(coh_collective_choice(NULL, &name, NULL), COH_INVALID_ARGUMENT);
+    call.root = self->size;
+    CHECK_STATUS(coh_collective_choice(&call, &name, NULL), COH_UNKNOWN_RANK);
+    call.root = 0;
+    call.op = COH_XOR;
+    call.dtype = COH_F32;
+    CHECK_REFUSED(coh_collective_choice(&call, &name, NULL), COH_INVALID_ARGUMENT, "xor");
+    call.team = NULL;
+    CHECK_STATUS(coh_collective_choice(&call, &name, NULL), COH_INVALID_ARGUMENT);
+}
+
+/* Which kinds need the sources, the targets or one of both where others reach them. */
+static const struct needs {
+    coh_collective_kind kind;
+    bool source, target, either;
+} needs[] = {
+    {COH_COLLECTIVE_ALL_REDUCE, true, true, false},
+    {COH_COLLECTIVE_REDUCE, true, true, false},
+    {COH_COLLECTIVE_REDUCE_SCATTER, true, false, false},
+    {COH_COLLECTIVE_ALL_GATHER, false, false, true},
+    {COH_COLLECTIVE_GATHER, false, false, true},
+    {COH_COLLECTIVE_SCATTER, false, false, true},
+    {COH_COLLECTIVE_BROADCAST, true, false, false},
+    {COH_COLLECTIVE_ALL_TO_ALL, true, false, false},
+    {COH_COLLECTIVE_SCAN_EXCLUSIVE, true, true, false},
+};
+
+enum { CHOICE_COUNT = 128 << 10 }; /* more than goes in one shot */
+
+static void ask_of_buffers(test_rank *self, const struct needs *row, char *heap, char *private)
+{
+    coh_collective call = COH_COLLECTIVE_INIT;
+    call.kind = row->kind;
+    call.team = coh_team_world(self->world);
+    call.dtype = COH_U8;
+    call.count = CHOICE_COUNT;
+    for (int way = 0; way < 4 && !test_failed(); way++) {
+        bool source = way & 1, target = way & 2;
+        bool reached =
+            row->either ? source || target : (source || !row->source) && (target || !row->target);
+        const char *name = NULL;
+        double nanoseconds = 0;
+        call.source = source ? heap : private;
+        call.target =
+            target ? heap + CALL_MEMBERS * CHOICE_COUNT : private + CALL_MEMBERS * CHOICE_COUNT;
+        if (CHECK_OK(coh_collective_choice(&call, &name, &nanoseconds))
+            && (strcmp(name, "staged") == 0) == reached)
+            test_fail("%s with the source %s and the target %s: %s", coh_collective_name(call.kind),
+                      source ? "in the heap" : "private", target ? "in the heap" : "private", name);
+    }
+}
+
+/* Of private memory the choice is what is carried out in the end. */
+static void choices_go_by_the_buffers(test_rank *self)
+{
+    const size_t room = (size_t)2 * CALL_MEMBERS * CHOICE_COUNT;
+    char *heap = NULL, *own = malloc(room);
+    if (!CHECK(own) || !CHECK_OK(coh_malloc(self->world, room, (void **)&heap)))
+        return;
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+        ask_of_buffers(self, &needs[i], heap, own);
+    free(own);
+    CHECK_OK(coh_free(self->world, heap));
 }
 
 /* The first algorithm of its kind must be named as one that there is. */
@@ -193,7 +256,7 @@ static void unknown_algorithms(test_rank *self)
     coh_options options = COH_OPTIONS_INIT;
     coh_world *worlds[2];
     options.engine = self->engine;
-    for (cohi_kind kind = 0; kind < COHI_KINDS; kind++) {
+    for (coh_collective_kind kind = COHI_KIND_FIRST; kind <= COHI_KIND_LAST; kind++) {
         char knob[64], words[160];
         unsigned first = 0;
         while (cohi_algorithm_at(first) && cohi_algorithm_at(first)->kind != kind)
@@ -232,6 +295,7 @@ const test_case conform_coll_forced[] = {
     FORCED("all_to_all"),
     FORCED("scan"),
     CASE(choices_are_told, "F17", ON_ALL, ANY_SIZE),
+    CASE(choices_go_by_the_buffers, "S39", ON_SHM, FROM_TWO),
     CASE(unknown_algorithms, "F17", ON_CREW, SIZE(2), .mode = TEST_ALONE),
 };
 CONFORM_COUNT(coll_forced);

@@ -265,10 +265,10 @@ static void in_every_way(test_rank *self)
 /* Every row that keeps the order, by name. */
 static void forced_in_order(test_rank *self)
 {
-    static const char *const kinds[] = {[COHI_ALL_REDUCE] = "ALL_REDUCE",
-                                        [COHI_REDUCE] = "REDUCE",
-                                        [COHI_REDUCE_SCATTER] = "REDUCE_SCATTER",
-                                        [COHI_SCAN] = "SCAN"};
+    static const char *const kinds[] = {[COH_COLLECTIVE_ALL_REDUCE] = "ALL_REDUCE",
+                                        [COH_COLLECTIVE_REDUCE] = "REDUCE",
+                                        [COH_COLLECTIVE_REDUCE_SCATTER] = "REDUCE_SCATTER",
+                                        [COH_COLLECTIVE_SCAN] = "SCAN"};
     const cohi_algorithm *row;
     bool mapped = strncmp(self->engine, "sim", 3) != 0;
     for (unsigned i = 0; (row = cohi_algorithm_at(i)) && !test_failed(); i++) {

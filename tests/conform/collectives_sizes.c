@@ -36,6 +36,7 @@ static test_call way_of(const test_rank *self, call_kind kind, size_t count, int
         .place = (call_place)(way % PLACE_COUNT),
         .in_place = way / 2 % 2,
         .started = way % 4 == 1,
+        .described = way % 3 == 2,
         .shifted = way / 3 % 2,
         .seed = self->seed + (uint64_t)way * 7 + count,
     };

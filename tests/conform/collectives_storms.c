@@ -36,6 +36,7 @@ static test_call draw_call(const struct storm *storm, uint64_t *dice, int member
                       .place = (call_place)((draw >> 24) % PLACE_COUNT),
                       .in_place = draw >> 28 & 1,
                       .started = (draw >> 29) % 8 == 0,
+                      .described = (draw >> 52) % 4 == 0,
                       .seed = test_random(dice)};
     call.count = (size_t)(draw >> 33) % ((draw >> 50) % 4 == 0 ? storm->most : SMALL);
     return call;

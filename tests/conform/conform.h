@@ -53,6 +53,7 @@
     X(coll_arguments)     \
     X(coll_wrong)         \
     X(coll_forced)        \
+    X(coll_described)     \
     X(coll_functions)     \
     X(coll_scaled)        \
     X(coll_grouped)

@@ -13,6 +13,7 @@ test_call sabotage_call(call_kind kind, uint64_t seed)
                        .parts = PARTS_EVEN,
                        .place = PLACE_PRIVATE,
                        .started = seed % 4 == 2,
+                       .described = seed / 2 % 2 == 1,
                        .seed = seed * 6}; /* even, and not placed: every pointer is passed */
 }
 

@@ -194,7 +194,12 @@ static void call_collectives(coh_team *team)
     GONE(coh_all_to_all_strided(team, COH_U64, from, 1, to, 1, 1));
     GONE(coh_scan(team, COH_U64, COH_SUM, from, to, 1));
     GONE(coh_scan_exclusive(team, COH_U64, COH_SUM, from, to, 1));
-    GONE(coh_collective_choice(team, "all_reduce", 8, &name, NULL));
+    coh_collective described = COH_COLLECTIVE_INIT;
+    described.team = team;
+    GONE(coh_collective_run(&described));
+    described.kind = COH_COLLECTIVE_ALL_REDUCE;
+    GONE(coh_collective_run(&described));
+    GONE(coh_collective_choice(&described, &name, NULL));
 }
 
 static void start_collectives(coh_team *team)
@@ -217,6 +222,11 @@ static void start_collectives(coh_team *team)
     GONE(coh_scan_start(team, COH_U64, COH_SUM, from, to, 1, &none));
     GONE(coh_scan_exclusive_start(team, COH_U64, COH_SUM, from, to, 1, &none));
     GONE(coh_barrier_start(team, &none));
+    coh_collective described = COH_COLLECTIVE_INIT;
+    described.team = team;
+    GONE(coh_collective_start(&described, &none));
+    described.kind = COH_COLLECTIVE_BROADCAST;
+    GONE(coh_collective_start(&described, &none));
     CHECK(none == NULL);
 }
 

@@ -1,6 +1,7 @@
 /*
- * meeting.cpp - how the members of a team come together: in meetings (core/team/team.c), by rounds of flags or by
- * looking at all posts, and in collectives on data, by posts (coll/call/assemble.c, coll/mapped/one_shot.c).
+ * meeting.cpp - how the members of a team come together: in meetings, by rounds of flags (core/team/rounds.c) or by
+ * looking at all posts (core/team/posts.c), and in collectives on data, by posts (coll/call/assemble.c,
+ * coll/mapped/one_shot.c).
  *
  * meeting: members meet some times, in rounds and by posts. Nobody leaves a meeting before all have
  * entered it; what a member stored before, all see after; no member is taken to be in another
@@ -27,7 +28,6 @@ typedef cohi_opcode cohi_kind;
 typedef int coh_dtype, coh_reduce_op;
 enum { COHI_OP_NONE, COHI_OP_BARRIER, COHI_OP_ALL_GATHER, COHI_OP_GATHER, COHI_OP_BROADCAST };
 enum { COHI_SCATTER = 99 };
-enum { COHI_TAG_INTERNAL = 0, COH_TAG_MAX = 0xffff };
 
 static bool cohi_terms_on_data(cohi_opcode op)
 {
@@ -57,9 +57,11 @@ typedef struct coh_team coh_team;
 // but s/512 << 10/64/
 // but s/unsigned char (scratch|in|out)\[([A-Z0-9_]+)\]\[(.*)\]/model::bytes<\3> \1[\2]/
 
-// pick team.h COHI_PRINT_DATA COHI_PRINT_HASH COHI_PRINT_OP_AT
 // pick party.h cohi_party
-// pick team.h coh_team cohi_print cohi_mark cohi_mark_epoch cohi_mark_print cohi_mark_refused cohi_mark_op
+// pick mark.h COHI_PRINT_DATA COHI_PRINT_HASH COHI_PRINT_OP_AT
+// pick mark.h cohi_print cohi_mark cohi_mark_epoch cohi_mark_print cohi_mark_is_of cohi_mark_refused cohi_mark_op
+// pick team.h coh_team
+// pick entry.h cohi_entry cohi_entry_of
 
 struct cohi_own {
     void *function;
@@ -174,7 +176,7 @@ static coh_status cohi_team_unreachable_error(coh_team *, const char *, int)
 }
 
 /* All members make the same calls. */
-static coh_status cohi_team_break(coh_team *, const char *, cohi_opcode, int, uint64_t)
+static coh_status cohi_team_break(const cohi_entry *, int, uint64_t)
 {
     RL_ASSERT(!"a member is taken to be in another call");
     return COH_MISMATCH;
@@ -195,7 +197,7 @@ static coh_status cohi_fault_strike(void *, cohi_opcode)
     return COH_OK;
 }
 
-static coh_status refuse_out_of_step(const coh_team *, const char *)
+static coh_status refuse_out_of_step(const cohi_entry *)
 {
     RL_ASSERT(false);
     return COH_MISMATCH;
@@ -210,34 +212,7 @@ static bool cohi_world_plain(const coh_world *)
     return true;
 }
 
-/* ---- core/team/team.c ---- */
-
-// pick team.c cohi_team_compare arrived await_entry agrees compare_with cohi_team_compare_past
-// pick team.c made_alike cohi_team_look_back
-// but s/team->settled = last;/team->settled = last + model::is("looks back at the present call");/
-// pick team.c settle is_settled enter_checked begin_call
-// but s/(ahead <= COHI_POSTS - 2)/(\1 + model::is("runs one call further ahead"))/
-// but s/return ahead == 0 \|\|/return ahead == 0 || (model::is("meets before all is settled") \&\& !cohi_terms_on_data(op)) ||/
-// pick team.c tell is_of has_come wait_for_flag begin_meeting cohi_team_meet
-// but s/size_t parity = team->epoch \& 1/size_t parity = model::is("one set of flags") ? 0 : team->epoch \& 1/
-// but s/distance < team->size; distance/distance < (model::is("a round less") ? team->size >> 1 : team->size); distance/
-// pick team.c looks_around posted next_member first_without wait_for_posts cohi_team_line_up
-// but s/index != team->index \&\& posted/(model::is("does not look at the last post") ? next_member(team, index) : index) != team->index \&\& posted/
-
-/* ---- coll/call/assemble.c and coll/mapped/one_shot.c ---- */
-
-static cohi_opcode cohi_kind_op(const cohi_call *call)
-{
-    return call->kind;
-}
-
-static cohi_terms terms_of(const cohi_call *call, coh_status refused)
-{
-    cohi_terms terms;
-    terms.op = call->kind;
-    terms.status = refused;
-    return terms;
-}
+/* ---- core/team ---- */
 
 template <typename T> void cohi_terms_describe(unsigned, const T *, char *, size_t)
 {
@@ -258,14 +233,50 @@ static coh_status cohi_world_fail(coh_world *, const char *, coh_status status, 
     return status;
 }
 
+typedef bool cohi_look(const cohi_entry *entry, int index, const void *wanted, bool asleep,
+                       coh_status *status);
+static coh_status cohi_team_compare_past(const cohi_entry *entry);
+static coh_status cohi_team_compare(const cohi_entry *entry);
+
+// pick await.h cohi_team_next
+// pick await.c cohi_team_wait
+// pick posts.h cohi_meet_mark cohi_team_own_mark cohi_team_post cohi_team_wake
+// pick posts.c explain has_posted look_for_posts settle_present wait_for_all await_others
+// but s/ != 0\) \{/ > model::is("does not look at the last post")) {/
+// but s/return count;/return count - model::is("does not look at the last post");/
+// pick posts.c cohi_team_await_all cohi_team_look_around cohi_team_await cohi_team_compare cohi_meet_arrived
+// pick past.c agrees compare_with cohi_team_compare_past is_here has_arrived cohi_team_settle made_alike
+// pick past.c cohi_team_look_back
+// but s/team->settled = last;/team->settled = last + model::is("looks back at the present call");/
+// pick past.h cohi_team_is_settled
+// but s/(ahead <= COHI_POSTS - 2)/(\1 + model::is("runs one call further ahead"))/
+// but s/return ahead == 0 \|\|/return ahead == 0 || (model::is("meets before all is settled") \&\& !cohi_terms_on_data(op)) ||/
+// pick enter.c enter_checked begin_call
+// pick rounds.c tell is_told has_told wait_for_flag cohi_team_meet
+// but s/size_t parity = team->epoch \& 1/size_t parity = model::is("one set of flags") ? 0 : team->epoch \& 1/
+// but s/distance < team->size; distance/distance < (model::is("a round less") ? team->size >> 1 : team->size); distance/
+// pick rounds.c should_look_around cohi_team_line_up
+
+/* ---- coll/call/assemble.c and coll/mapped/one_shot.c ---- */
+
+static cohi_opcode cohi_kind_op(const cohi_call *call)
+{
+    return call->kind;
+}
+
+static cohi_terms terms_of(const cohi_call *call, coh_status refused)
+{
+    cohi_terms terms;
+    terms.op = call->kind;
+    terms.status = refused;
+    return terms;
+}
+
 enum cohi_counter { COHI_READY, COHI_DONE };
 
 // pick assemble.h cohi_given_at
-// pick assemble.c wake_all set_tag post show_terms cohi_post_enter cohi_post_refusal explain has_entered enters_soon
-// pick assemble.c compare_mark wait_for_entries await_entries cohi_post_await_all
-static coh_status cohi_post_await(cohi_call *call, int index);
-// pick assemble.c cohi_post_await
-// pick assemble.c count_of cohi_count_up has_counted wait_for_counts first_behind await_counts cohi_count_await
+// pick assemble.c show_terms cohi_post_enter cohi_post_refusal
+// pick assemble.c count_of cohi_count_up wanted is_counted has_counted await_counts cohi_count_await
 // pick assemble.c cohi_count_await_all
 // pick one_shot.c given copy_given give taken_from leave_ahead take_block take_all_blocks cohi_one_shot_all_gather
 // pick one_shot.c cohi_one_shot_gather take_from_root cohi_one_shot_broadcast
@@ -300,9 +311,9 @@ struct meeting_suite : model::suite<meeting_suite, MEMBERS> {
         coh_team *team = &members[index].team;
         for (uint32_t n = 0; n < MEETINGS; n++) {
             boxes[n % 2][index] = n + 1;
-            RL_ASSERT(begin_call(team, "", COHI_OP_BARRIER) == COH_OK);
-            RL_ASSERT((in_rounds[n] ? cohi_team_meet(team, "", COHI_OP_BARRIER)
-                                    : cohi_team_line_up(team, "", COHI_OP_BARRIER))
+            cohi_entry entry = cohi_entry_of(team, "", COHI_OP_BARRIER);
+            RL_ASSERT(begin_call(&entry) == COH_OK);
+            RL_ASSERT((in_rounds[n] ? cohi_team_meet(&entry) : cohi_team_line_up(&entry))
                       == COH_OK);
             for (int i = 0; i < MEMBERS; i++)
                 RL_ASSERT(boxes[n % 2][i] == n + 1);
@@ -362,8 +373,9 @@ struct posts_suite : model::suite<posts_suite, MEMBERS> {
 
     void barrier(coh_team *team)
     {
-        RL_ASSERT(begin_call(team, "", COHI_OP_BARRIER) == COH_OK);
-        RL_ASSERT(cohi_team_line_up(team, "", COHI_OP_BARRIER) == COH_OK);
+        cohi_entry entry = cohi_entry_of(team, "", COHI_OP_BARRIER);
+        RL_ASSERT(begin_call(&entry) == COH_OK);
+        RL_ASSERT(cohi_team_line_up(&entry) == COH_OK);
     }
 
     void collective(coh_team *team, int n, const step &s)
@@ -380,9 +392,10 @@ struct posts_suite : model::suite<posts_suite, MEMBERS> {
         call.count = call.bytes = call.source_bytes = call.to.count = s.bytes;
         call.to.stride = 1;
         call.terms = terms_of(&call, COH_OK);
-        call.print = cohi_print(s.op, (uint32_t)s.root);
+        call.entry = cohi_entry_of(team, "", s.op);
+        call.entry.print = cohi_print(s.op, (uint32_t)s.root);
         call.serial = ++cohi_team_gear(team)->serial;
-        RL_ASSERT(begin_call(team, "", s.op) == COH_OK);
+        RL_ASSERT(begin_call(&call.entry) == COH_OK);
         if (s.refused == team->index) {
             cohi_post_refusal(&call, REFUSAL);
             return;
@@ -477,6 +490,7 @@ struct parts_suite : model::suite<parts_suite, MEMBERS> {
         for (int i = 0; i < CALLS; i++) {
             cohi_call call = {};
             call.team = &members[index].team;
+            call.entry.team = call.team;
             call.root = root;
             struct turns turns = {1, PARTS, bring_part, needed, take_part};
             RL_ASSERT(take_turns(&call, &turns) == COH_OK);
@@ -487,19 +501,17 @@ struct parts_suite : model::suite<parts_suite, MEMBERS> {
 int main(int argc, char **argv)
 {
     model::times(argc, argv);
-    /* Who compares while it waits reads nothing but marks. */
-    std::vector<const char *> spare = {"acquire in cohi_team_compare"};
     bool good = model::check<meeting_suite>(
         {"meeting",
          10000,
          {"one set of flags", "a round less", "does not look at the last post"},
-         spare});
+         {}});
     good &=
         model::check<posts_suite>({"posts",
                                    20000,
                                    {"runs one call further ahead", "looks back at the present call",
                                     "meets before all is settled"},
-                                   spare});
+                                   {}});
     good &= model::check<parts_suite>({"parts", 10000, {"one buffer", "a part too early"}, {}});
     return good ? 0 : 1;
 }

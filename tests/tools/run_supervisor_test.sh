@@ -31,7 +31,13 @@ launch() {
 pid_of() {
     sed -n "s/^$1 //p" "$folder/ranks"
 }
+# ends STATUS: the launcher ends with it, soon; if not, what each of its processes waits for.
 ends() {
+    if ! wait_for 30 has_ended "$launcher"; then
+        ps -e -o pid,ppid,pgid,sid,stat,wchan:24,args --forest | grep -v ' \[' >&2
+        kill -KILL "$launcher"
+        fail "the launcher does not end"
+    fi
     wait "$launcher"
     got=$?
     [ "$got" = "$1" ] || fail "status $got, expected $1"
@@ -71,7 +77,7 @@ has_ended "$guard" || fail "the guard outlives the job"
 # timeout(1) sends its signal to the launcher and to the whole group.
 for round in 1 2 3 4; do
     : >"$folder/ranks"
-    timeout --preserve-status 0.4 "$cohort" run -n 4 \
+    timeout --preserve-status --kill-after 30 0.4 "$cohort" run -n 4 \
         sh -c 'echo >>$1/ranks; exec sleep 100' sh "$folder" >"$folder/out" 2>"$folder/err"
     got=$?
     # Where the machine was too slow to start the ranks in time, nothing was tried.
@@ -107,6 +113,10 @@ sed -n 's/^[02] //p' "$folder/ranks" >"$folder/others"
 wait_for 10 all_dead "$folder/others" || fail "the others do not end"
 has_state "$(pid_of 1)" T || fail "the end of the other ranks continues a stopped rank"
 kill -CONT "$(pid_of 1)"
+has_status() {
+    [ -n "$(pid_of status)" ]
+}
+wait_for 30 has_status || fail "a session without a shell: the job does not end"
 wait
 grep -q hangup "$folder/ranks" && fail "the end of the ranks hangs up the session"
 [ "$(pid_of status)" = 0 ] || fail "a session without a shell: status $(pid_of status)"

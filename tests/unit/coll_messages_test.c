@@ -26,7 +26,6 @@ typedef enum cut { UNIFORM, VARIABLE, STRIDED } cut;
 struct rank {
     coh_world *world;
     int size, index;
-    unsigned number; /* of cases so far; the same on all members */
     char failure[WORDS_MOST];
     uint64_t *digests; /* [RANKS_MOST], of all members' results */
 };
@@ -221,7 +220,7 @@ static void cut_blocks(struct run *run)
     const struct one *one = run->one;
     cohi_call *call = &run->call;
     int size = run->rank->size, index = run->rank->index;
-    bool exchange = one->row->kind == COHI_ALL_TO_ALL;
+    bool exchange = one->row->kind == COH_COLLECTIVE_ALL_TO_ALL;
     call->from = call->to = (cohi_blocks){.count = one->count, .stride = 1};
     run->source_elements = run->target_elements = one->count * (size_t)size;
     if (one->cut == STRIDED) {
@@ -250,29 +249,30 @@ static bool size_buffers(struct run *run, size_t *inner)
     bool root = index == one->root;
     *inner = 0;
     switch (one->row->kind) {
-    case COHI_REDUCE_SCATTER:
+    case COH_COLLECTIVE_REDUCE_SCATTER:
         run->target_elements = cohi_block_count(&run->call.from, index);
         *inner = cohi_block_first(&run->call.from, index);
         return true;
-    case COHI_ALL_GATHER:
+    case COH_COLLECTIVE_ALL_GATHER:
         run->source_elements = cohi_block_count(&run->call.to, index);
         *inner = cohi_block_first(&run->call.to, index);
         return true;
-    case COHI_GATHER:
+    case COH_COLLECTIVE_GATHER:
         run->source_elements = one->count;
         run->target_elements = root ? run->target_elements : 0;
         *inner = one->count * (size_t)index;
         return root;
-    case COHI_SCATTER:
+    case COH_COLLECTIVE_SCATTER:
         run->source_elements = root ? run->source_elements : 0;
         run->target_elements = one->count;
         *inner = one->count * (size_t)index;
         return root;
-    case COHI_ALL_TO_ALL:
+    case COH_COLLECTIVE_ALL_TO_ALL:
         return one->cut == UNIFORM;
     default:
         run->source_elements = run->target_elements = one->count;
-        return one->row->kind == COHI_ALL_REDUCE || one->row->kind == COHI_SCAN || root;
+        return one->row->kind == COH_COLLECTIVE_ALL_REDUCE || one->row->kind == COH_COLLECTIVE_SCAN
+               || root;
     }
 }
 
@@ -316,10 +316,10 @@ static void check_untouched(struct run *run)
             fail_case(run, "the target was touched", i);
 }
 
-static bool reduces(cohi_kind kind)
+static bool reduces(coh_collective_kind kind)
 {
-    return kind == COHI_ALL_REDUCE || kind == COHI_REDUCE || kind == COHI_REDUCE_SCATTER
-           || kind == COHI_SCAN;
+    return kind == COH_COLLECTIVE_ALL_REDUCE || kind == COH_COLLECTIVE_REDUCE
+           || kind == COH_COLLECTIVE_REDUCE_SCATTER || kind == COH_COLLECTIVE_SCAN;
 }
 
 /* Rounded once: within half a unit of the last place, and what is lost in an f32 on the way. Rows
@@ -381,13 +381,13 @@ static void check_reduced(struct run *run)
     const struct one *one = run->one;
     int index = run->rank->index, last = run->rank->size - 1;
     size_t first = 0;
-    if (one->row->kind == COHI_REDUCE && index != one->root) {
+    if (one->row->kind == COH_COLLECTIVE_REDUCE && index != one->root) {
         check_untouched(run);
         return;
     }
-    if (one->row->kind == COHI_REDUCE_SCATTER)
+    if (one->row->kind == COH_COLLECTIVE_REDUCE_SCATTER)
         first = cohi_block_first(&run->call.from, index);
-    if (one->row->kind == COHI_SCAN)
+    if (one->row->kind == COH_COLLECTIVE_SCAN)
         last = one->exclusive ? index - 1 : index;
     for (size_t i = 0; i < run->target_elements && !run->rank->failure[0];
          i = next_of(i, run->target_elements)) {
@@ -403,7 +403,8 @@ static void check_moved(struct run *run, int from, size_t k, size_t at)
 {
     const cohi_call *call = &run->call;
     size_t target_at = k;
-    if (call->kind == COHI_ALL_GATHER || call->kind == COHI_GATHER || call->kind == COHI_ALL_TO_ALL)
+    if (call->kind == COH_COLLECTIVE_ALL_GATHER || call->kind == COH_COLLECTIVE_GATHER
+        || call->kind == COH_COLLECTIVE_ALL_TO_ALL)
         target_at = cohi_block_first(&call->to, from) + k * call->to.stride;
     if (get(call->dtype, call->target, target_at) != held(run->one, from, at))
         fail_case(run, "a wrong element", k);
@@ -414,7 +415,7 @@ static size_t source_first(const struct run *run, int from)
 {
     const struct one *one = run->one;
     int index = run->rank->index;
-    if (one->row->kind != COHI_ALL_TO_ALL && one->row->kind != COHI_SCATTER)
+    if (one->row->kind != COH_COLLECTIVE_ALL_TO_ALL && one->row->kind != COH_COLLECTIVE_SCATTER)
         return 0;
     if (one->cut != VARIABLE)
         return cohi_block_first(&run->call.from, index);
@@ -427,14 +428,14 @@ static size_t source_first(const struct run *run, int from)
 static void check_blocks(struct run *run)
 {
     const struct one *one = run->one;
-    cohi_kind kind = one->row->kind;
-    bool rooted = kind == COHI_BROADCAST || kind == COHI_SCATTER;
-    if (kind == COHI_GATHER && run->rank->index != one->root)
+    coh_collective_kind kind = one->row->kind;
+    bool rooted = kind == COH_COLLECTIVE_BROADCAST || kind == COH_COLLECTIVE_SCATTER;
+    if (kind == COH_COLLECTIVE_GATHER && run->rank->index != one->root)
         return;
     for (int from = rooted ? one->root : 0; from < (rooted ? one->root + 1 : run->rank->size);
          from++) {
         size_t count = rooted ? one->count : cohi_block_count(&run->call.to, from);
-        size_t stride = kind == COHI_ALL_TO_ALL ? run->call.from.stride : 1;
+        size_t stride = kind == COH_COLLECTIVE_ALL_TO_ALL ? run->call.from.stride : 1;
         for (size_t k = 0; k < count && !run->rank->failure[0]; k = next_of(k, count))
             check_moved(run, from, k, source_first(run, from) + k * stride);
     }
@@ -484,8 +485,7 @@ static void run_case(struct rank *rank, const struct one *one)
                            .reduce = one->op,
                            .root = one->root,
                            .count = one->count,
-                           .algorithm = one->row,
-                           .tag = COHI_TAG_INTERNAL | (++rank->number & COH_TAG_MAX)};
+                           .algorithm = one->row};
     cut_blocks(&run);
     if (rank->failure[0] || (one->row->applies && !one->row->applies(&run.call)))
         return;
@@ -500,7 +500,7 @@ static void run_case(struct rank *rank, const struct one *one)
     else
         check_blocks(&run);
     check_source(&run);
-    if (one->rough && one->row->kind == COHI_ALL_REDUCE)
+    if (one->rough && one->row->kind == COH_COLLECTIVE_ALL_REDUCE)
         check_equal(&run);
     int damaged = !guarded_free(&run.source);
     damaged += !guarded_free(&run.target);
@@ -531,21 +531,22 @@ static const struct pairing {
 
 static const coh_dtype moved_types[] = {COH_U8, COH_I32, COH_F64};
 
-static bool is_rooted(cohi_kind kind)
+static bool is_rooted(coh_collective_kind kind)
 {
-    return kind == COHI_REDUCE || kind == COHI_BROADCAST || kind == COHI_GATHER
-           || kind == COHI_SCATTER;
+    return kind == COH_COLLECTIVE_REDUCE || kind == COH_COLLECTIVE_BROADCAST
+           || kind == COH_COLLECTIVE_GATHER || kind == COH_COLLECTIVE_SCATTER;
 }
 
-static bool is_variable(cohi_kind kind)
+static bool is_variable(coh_collective_kind kind)
 {
-    return kind == COHI_REDUCE_SCATTER || kind == COHI_ALL_GATHER || kind == COHI_ALL_TO_ALL;
+    return kind == COH_COLLECTIVE_REDUCE_SCATTER || kind == COH_COLLECTIVE_ALL_GATHER
+           || kind == COH_COLLECTIVE_ALL_TO_ALL;
 }
 
 /* Every root, cut and placing that the kind has; of long arrays, which take long, one root. */
 static void run_forms(struct rank *rank, struct one one)
 {
-    cohi_kind kind = one.row->kind;
+    coh_collective_kind kind = one.row->kind;
     const int roots[] = {rank->size / 2, 0, rank->size - 1};
     bool is_long = one.count == LONG;
     if (is_long && rank->size != 3 && rank->size != 4)
@@ -562,7 +563,7 @@ static void run_forms(struct rank *rank, struct one one)
         if (is_variable(kind))
             run_case(rank, &one);
         one.cut = STRIDED;
-        if (kind == COHI_ALL_TO_ALL)
+        if (kind == COH_COLLECTIVE_ALL_TO_ALL)
             run_case(rank, &one);
     }
 }
@@ -577,11 +578,12 @@ static void run_reductions(struct rank *rank, const cohi_algorithm *row)
                               .op = pairings[i].op,
                               .count = counts[c],
                               .rough = pairings[i].rough};
-            if ((counts[c] == LONG && !pairings[i].long_too) || (row->kind == COHI_SCAN && mean))
+            if ((counts[c] == LONG && !pairings[i].long_too)
+                || (row->kind == COH_COLLECTIVE_SCAN && mean))
                 continue;
             run_forms(rank, one);
             one.exclusive = true;
-            if (row->kind == COHI_SCAN)
+            if (row->kind == COH_COLLECTIVE_SCAN)
                 run_forms(rank, one);
         }
 }

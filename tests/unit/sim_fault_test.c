@@ -179,7 +179,7 @@ static void test_kill_strikes_at_its_step(void **state)
     assert_int_equal(pending.status, was_done ? COH_OK : COH_PEER_LOST);
     assert_int_equal(atomic_load(&rig->world[1].lost_rank), 1);
     assert_int_equal(atomic_load(&rig->world[1].lost_detail), 3);
-    assert_int_equal(rig->engine->channel->send(rig->endpoint[1], 0, bytes, 1, NULL),
+    assert_int_equal(rig->engine->channel->send(rig->endpoint[1], 0, bytes, 1, NULL, 0, NULL),
                      COH_PEER_LOST);
     for (int rank = 0; rank < 3; rank += 2) {
         while (atomic_load(&rig->world[rank].lost_rank) != 1)
@@ -206,8 +206,8 @@ static void test_operations_on_a_killed_rank_fail(void **state)
                                                 COH_ATOMIC_ADD, COH_U32, &one, NULL, &old, &fetch),
                      COH_OK);
     assert_int_equal(rig_wait(rig, 0, &fetch), COH_PEER_LOST);
-    assert_int_equal(rig->engine->channel->send(rig->endpoint[0], 1, bytes, sizeof bytes, &send),
-                     COH_OK);
+    assert_int_equal(
+        rig->engine->channel->send(rig->endpoint[0], 1, "", 1, bytes, sizeof bytes, &send), COH_OK);
     assert_int_equal(rig_wait(rig, 0, &send), COH_PEER_LOST);
     assert_int_equal(rig_put(rig, 0, 1, 0, bytes, 1, NULL), COH_OK);
     assert_int_equal(rig_quiet(rig, 0), COH_PEER_LOST);
@@ -226,10 +226,10 @@ static void test_killed_ranks_last_messages(void **state)
         snprintf(script, sizeof script, "seed=%d,patience=1,kill=1@9", seed);
         struct rig *rig = rig_open(&cohi_engine_sim_channel, 2, script);
         for (uint32_t number = 0; number < 8; number++)
-            assert_int_equal(
-                rig->engine->channel->send(rig->endpoint[1], 0, &number, sizeof number, NULL),
-                COH_OK);
-        assert_int_equal(rig->engine->channel->send(rig->endpoint[1], 0, "x", 1, NULL),
+            assert_int_equal(rig->engine->channel->send(rig->endpoint[1], 0, &number, sizeof number,
+                                                        NULL, 0, NULL),
+                             COH_OK);
+        assert_int_equal(rig->engine->channel->send(rig->endpoint[1], 0, "x", 1, NULL, 0, NULL),
                          COH_PEER_LOST);
         while (atomic_load(&rig->world[0].lost_rank) != 1)
             rig->engine->lifecycle->idle(rig->endpoint[0], 1000000);

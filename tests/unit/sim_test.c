@@ -532,7 +532,9 @@ static void send_to_all(struct rig *rig, int rank)
             size_t count = number % 3 ? sizeof bytes : sizeof number;
             memcpy(bytes, &number, sizeof number);
             cohi_op op = {0};
-            assert_int_equal(rig->engine->channel->send(rig->endpoint[rank], to, bytes, count, &op),
+            assert_int_equal(rig->engine->channel->send(rig->endpoint[rank], to, bytes,
+                                                        sizeof number, bytes + sizeof number,
+                                                        count - sizeof number, &op),
                              COH_OK);
             assert_int_equal(rig_wait(rig, rank, &op), COH_OK);
         }
@@ -572,7 +574,7 @@ static void test_channel_is_first_in_first_out(void **state)
 static void echo(struct rig_world *world, int from, const void *bytes, size_t count)
 {
     assert_int_equal(world->rig->engine->channel->send(world->rig->endpoint[world->rank], from,
-                                                       bytes, count, NULL),
+                                                       bytes, count, NULL, 0, NULL),
                      COH_OK);
 }
 
@@ -582,7 +584,8 @@ static void test_upcall_may_call_back(void **state)
     struct rig *rig = rig_open(&cohi_engine_sim_channel, 2, "seed=8,patience=1");
     rig->world[1].on_message = echo;
     uint32_t number = 77;
-    assert_int_equal(rig->engine->channel->send(rig->endpoint[0], 1, &number, 4, NULL), COH_OK);
+    assert_int_equal(rig->engine->channel->send(rig->endpoint[0], 1, &number, 4, NULL, 0, NULL),
+                     COH_OK);
     while (atomic_load(&rig->world[0].messages) == 0)
         rig->engine->lifecycle->progress(rig->endpoint[0]);
     assert_int_equal(rig->world[0].message[0].number, 77);

@@ -20,7 +20,12 @@ static void costs_that_cannot_be_compared(void **state)
         assert_int_equal(coh_init_threads(1, &options, &world), COH_OK);
         world->profile.value[COHI_ROW_call] = costs[i];
         coh_team *team = coh_team_world(world);
-        assert_int_equal(coh_collective_choice(team, "all_reduce", 8, &name, NULL), COH_OK);
+        coh_collective call = COH_COLLECTIVE_INIT;
+        call.kind = COH_COLLECTIVE_ALL_REDUCE;
+        call.team = team;
+        call.dtype = COH_U64;
+        call.count = 1;
+        assert_int_equal(coh_collective_choice(&call, &name, NULL), COH_OK);
         assert_string_equal(name, "one-shot");
         assert_int_equal(coh_all_reduce(team, COH_U64, COH_SUM, &one, &sum, 1), COH_OK);
         assert_int_equal(sum, 1);

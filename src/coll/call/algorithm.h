@@ -17,11 +17,19 @@ enum {
     COHI_MAPPED = 2,
     /* Mapped, and what fits a post goes by the post: no staging area is needed for it. */
     COHI_SHORT_IN_POST = 4,
+    /* Mapped, and works on the buffers where they are: on the sources of all members, on the targets,
+     * or on those of one side. Where they are private, the call is carried out as the staged row. */
+    COHI_NEEDS_SOURCES = 8,
+    COHI_NEEDS_TARGETS = 16,
+    COHI_NEEDS_A_SIDE = 32,
+    COHI_NEEDS_BUFFERS = COHI_NEEDS_SOURCES | COHI_NEEDS_TARGETS | COHI_NEEDS_A_SIDE,
+    /* Mapped, by way of the staging areas. */
+    COHI_STAGED = 64,
 };
 
 typedef struct cohi_algorithm {
     const char *name; /* "ring"; unique within its kind */
-    cohi_kind kind;
+    coh_collective_kind kind;
     unsigned traits;
 
     /* Whether it can do this call at all; NULL: every one. The same answer on all members, so it

@@ -1,12 +1,10 @@
 #include "coll/call/assemble.h"
 
 #include "core/team/agree.h"
-#include "core/health/control.h"
-#include "core/message/mailbox.h"
-#include "core/team/team.h"
+#include "core/team/await.h"
+#include "core/team/posts.h"
+#include "core/team/standing.h"
 #include "core/team/terms.h"
-#include "core/health/verdict.h"
-#include "core/health/wait.h"
 
 #include <string.h>
 
@@ -42,7 +40,7 @@ static uint64_t cut_of(const cohi_call *call)
         return cohi_cut_of_element(call->element);
     if (call->group)
         return cohi_cut_of_hash(call->group);
-    if (call->kind == COHI_ALL_TO_ALL && call->from.counts)
+    if (call->kind == COH_COLLECTIVE_ALL_TO_ALL && call->from.counts)
         return COHI_CUT_OWN;
     if (call->from.stride > 1 || call->to.stride > 1)
         return cohi_cut_of_strides(call->from.stride, call->to.stride);
@@ -55,7 +53,7 @@ static size_t count_of_call(const cohi_call *call)
     size_t count = 0;
     for (int i = 0; call->from.counts && i < call->team->size; i++)
         count += call->from.counts[i];
-    return call->variable && call->kind != COHI_ALL_TO_ALL ? count : call->count;
+    return call->variable && call->kind != COH_COLLECTIVE_ALL_TO_ALL ? count : call->count;
 }
 
 static cohi_terms terms_of(const cohi_call *call, coh_status refused)
@@ -82,29 +80,11 @@ static uint32_t print_of(const cohi_terms *terms)
 void cohi_call_sign(cohi_call *call)
 {
     call->terms = terms_of(call, COH_OK);
-    call->print = print_of(&call->terms);
+    call->entry.print = print_of(&call->terms);
     call->serial = ++cohi_team_gear(call->team)->serial;
 }
 
 /* ---- posts ---- */
-
-static inline void wake_all(const coh_team *team)
-{
-    for (int i = 0; i < team->size; i++)
-        cohi_control_wake(team->world, team->slots[i]);
-}
-
-static void set_tag(cohi_call *call)
-{
-    call->tag = COHI_TAG_INTERNAL | (call->team->epoch & COH_TAG_MAX);
-}
-
-static inline void post(coh_team *team, uint32_t print)
-{
-    atomic_store_explicit(&cohi_meet_post(team->mine, team->epoch)->mark,
-                          cohi_mark(team->epoch, print), memory_order_release);
-    wake_all(team);
-}
 
 /* A call that is made again and again finds its terms in the post. */
 static inline void show_terms(const cohi_call *call, uint32_t epoch)
@@ -118,22 +98,22 @@ static inline void show_terms(const cohi_call *call, uint32_t epoch)
 
 void cohi_post_enter(cohi_call *call)
 {
-    coh_team *team = call->team;
-    team->now = ++team->epoch;
-    set_tag(call);
-    show_terms(call, team->epoch);
-    post(team, call->print);
+    show_terms(call, call->team->epoch + 1);
+    (void)cohi_team_post(&call->entry);
+    cohi_team_wake(call->team);
 }
 
 void cohi_post_refusal(cohi_call *call, coh_status status)
 {
     coh_team *team = call->team;
     cohi_coll_gear *gear = cohi_team_gear(team); /* NULL when there was no memory for it */
-    team->now = ++team->epoch;
-    *cohi_meet_terms(team->mine, team->epoch) = terms_of(call, status);
+    uint32_t epoch = team->epoch + 1;
+    *cohi_meet_terms(team->mine, epoch) = terms_of(call, status);
     if (gear)
-        gear->shown[team->epoch % COHI_POSTS] = 0;
-    post(team, cohi_print(cohi_kind_op(call), COHI_PRINT_HASH));
+        gear->shown[epoch % COHI_POSTS] = 0;
+    call->entry.print = cohi_print(call->entry.op, COHI_PRINT_HASH);
+    (void)cohi_team_post(&call->entry);
+    cohi_team_wake(team);
 }
 
 const void *cohi_post_data(const cohi_call *call, int index)
@@ -141,115 +121,10 @@ const void *cohi_post_data(const cohi_call *call, int index)
     return cohi_meet_post(call->team->meets[index], call->team->epoch)->data;
 }
 
-/* Its mark differs from this member's: it refused, or is in another call. */
-static __attribute__((noinline)) coh_status explain(cohi_call *call, int index, uint64_t mark)
-{
-    coh_team *team = call->team;
-    const cohi_terms *terms = cohi_meet_terms(team->meets[index], team->epoch);
-    if (!cohi_mark_refused(mark) || cohi_mark_op(mark) != cohi_kind_op(call))
-        return cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
-    char what[128];
-    cohi_terms_describe(terms->op, terms->argument, what, sizeof what);
-    coh_status status = cohi_world_fail(team->world, call->name, (coh_status)terms->status,
-                                        "rank %d was refused in %s: %s", team->ranks[index], what,
-                                        coh_status_text((coh_status)terms->status));
-    return cohi_fail_peer(status, team->ranks[index]);
-}
-
-static bool has_entered(const cohi_post *theirs, uint32_t epoch, uint64_t *mark)
-{
-    *mark = atomic_load_explicit(&((cohi_post *)theirs)->mark, memory_order_acquire);
-    return cohi_mark_epoch(*mark) == epoch && cohi_mark_print(*mark) != COHI_OP_NONE;
-}
-
-/* Whether member `index` has entered, before this rank would yield its core. */
-static inline bool enters_soon(const coh_team *team, int index, uint64_t *mark)
-{
-    const cohi_post *theirs = cohi_meet_post(team->meets[index], team->epoch);
-    unsigned pauses = cohi_world_spins(team->world);
-    bool entered;
-    while (!(entered = has_entered(theirs, team->epoch, mark)) && pauses > 0) {
-        cohi_cpu_relax();
-        pauses--;
-    }
-    return entered;
-}
-
-static inline coh_status compare_mark(cohi_call *call, int index, uint64_t mark)
-{
-    uint64_t mine = cohi_mark(call->team->epoch, call->print);
-    return COHI_LIKELY(mark == mine) ? COH_OK : explain(call, index, mark);
-}
-
-/* Waits for members from `index` up to, but not, `end`. One wait for all of them, so that the
- * patience is the call's. */
-static __attribute__((noinline)) coh_status wait_for_entries(cohi_call *call, int index, int end)
-{
-    coh_team *team = call->team;
-    coh_status status = COH_OK;
-    cohi_wait wait;
-    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), &team->party,
-                    team->ranks[index]);
-    while (index < end && status == COH_OK) {
-        uint64_t mark;
-        if (has_entered(cohi_meet_post(team->meets[index], team->epoch), team->epoch, &mark)) {
-            status = compare_mark(call, index, mark);
-            index++;
-            continue;
-        }
-        wait.rank = team->ranks[index];
-        status = cohi_wait_step(&wait);
-        if (status == COH_OK && wait.asleep)
-            status = cohi_team_compare(team, call->name, cohi_kind_op(call));
-    }
-    cohi_wait_end(&wait);
-    return status;
-}
-
-/* Of two members the other one is all. */
-coh_status cohi_post_await(cohi_call *call, int index)
-{
-    uint64_t mark;
-    if (call->team->size == 2 && index != call->team->index)
-        return cohi_post_await_all(call);
-    if (COHI_UNLIKELY(!enters_soon(call->team, index, &mark)))
-        return wait_for_entries(call, index, index + 1);
-    return compare_mark(call, index, mark);
-}
-
-static coh_status await_entries(cohi_call *call)
-{
-    coh_team *team = call->team;
-    for (int i = 0; i < team->size; i++) {
-        uint64_t mark;
-        if (i == team->index)
-            continue;
-        if (COHI_UNLIKELY(!enters_soon(team, i, &mark)))
-            return wait_for_entries(call, i, team->size);
-        coh_status status = compare_mark(call, i, mark);
-        if (COHI_UNLIKELY(status != COH_OK))
-            return status;
-    }
-    return COH_OK;
-}
-
-coh_status cohi_post_await_all(cohi_call *call)
-{
-    coh_team *team = call->team;
-    coh_status status = await_entries(call);
-    if (COHI_UNLIKELY(status != COH_OK))
-        return status;
-    if (COHI_UNLIKELY(team->epoch - team->settled > 1))
-        return cohi_team_compare_past(team, call->name);
-    team->settled = team->epoch;
-    return COH_OK;
-}
-
 void cohi_post_break(cohi_call *call, int index)
 {
-    coh_team *team = call->team;
-    uint64_t mark = cohi_meet_post(team->meets[index], team->epoch)->mark;
-    (void)cohi_team_break(team, call->name, cohi_kind_op(call), index, mark);
+    const coh_team *team = call->team;
+    (void)cohi_team_break(&call->entry, index, cohi_meet_mark(team->meets[index], team->epoch));
 }
 
 /* ---- counts ---- */
@@ -265,63 +140,53 @@ void cohi_count_up(cohi_call *call, cohi_counter counter)
     coh_team *team = call->team;
     uint64_t count = ++cohi_team_gear(team)->counts[counter];
     atomic_store_explicit(count_of(team, team->index, counter), count, memory_order_release);
-    wake_all(team);
+    cohi_team_wake(team);
 }
 
-static bool has_counted(_Atomic uint64_t *count, uint64_t wanted)
+struct wanted {
+    cohi_counter counter;
+    uint64_t count;
+};
+
+static inline bool is_counted(const coh_team *team, int index, const struct wanted *wanted)
 {
-    return (int64_t)(atomic_load_explicit(count, memory_order_acquire) - wanted) >= 0;
+    uint64_t count =
+        atomic_load_explicit(count_of(team, index, wanted->counter), memory_order_acquire);
+    return (int64_t)(count - wanted->count) >= 0;
 }
 
-/* Waits for the counts of members from `index` up to, but not, `end`. */
-static __attribute__((noinline)) coh_status wait_for_counts(cohi_call *call, cohi_counter counter,
-                                                            uint64_t wanted, int index, int end)
+static bool has_counted(const cohi_entry *entry, int index, const void *wanted, bool asleep,
+                        coh_status *status)
 {
-    coh_team *team = call->team;
-    coh_status status = COH_OK;
-    cohi_wait wait;
-    cohi_wait_begin(&wait, team->world, call->name, cohi_kind_op(call), &team->party,
-                    team->ranks[index]);
-    while (index < end && status == COH_OK) {
-        if (has_counted(count_of(team, index, counter), wanted)) {
-            index++;
-            continue;
-        }
-        wait.rank = team->ranks[index];
-        status = cohi_wait_step(&wait);
-    }
-    cohi_wait_end(&wait);
-    return status;
+    (void)asleep;
+    (void)status;
+    return is_counted(entry->team, index, wanted);
 }
 
-/* The first of those members that has not counted so far by the time that this rank would yield its
- * core; `end`: all have. */
-static int first_behind(const coh_team *team, cohi_counter counter, uint64_t wanted, int index,
-                        int end)
-{
-    for (unsigned pauses = cohi_world_spins(team->world); index < end;) {
-        if (has_counted(count_of(team, index, counter), wanted)) {
-            index++;
-            continue;
-        }
-        if (pauses-- == 0)
-            break;
-        cohi_cpu_relax();
-    }
-    return index;
-}
-
+/* Of `count` members from `index` on. Looks for as long as this rank would not yield its core. */
 static coh_status await_counts(cohi_call *call, cohi_counter counter, uint64_t behind, int index,
-                               int end)
+                               int count)
 {
-    uint64_t wanted = cohi_team_gear(call->team)->counts[counter] - behind;
-    index = first_behind(call->team, counter, wanted, index, end);
-    return COHI_LIKELY(index == end) ? COH_OK : wait_for_counts(call, counter, wanted, index, end);
+    const coh_team *team = call->team;
+    struct wanted wanted = {counter, cohi_team_gear(team)->counts[counter] - behind};
+    unsigned pauses = cohi_world_spins(team->world);
+    while (count > 0) {
+        if (is_counted(team, index, &wanted)) {
+            index++;
+            count--;
+        } else if (pauses > 0) {
+            cohi_cpu_relax();
+            pauses--;
+        } else {
+            return cohi_team_wait(&call->entry, index, count, has_counted, &wanted);
+        }
+    }
+    return COH_OK;
 }
 
 coh_status cohi_count_await(cohi_call *call, cohi_counter counter, int index, uint64_t behind)
 {
-    return await_counts(call, counter, behind, index, index + 1);
+    return await_counts(call, counter, behind, index, 1);
 }
 
 coh_status cohi_count_await_all(cohi_call *call, cohi_counter counter, uint64_t behind)
@@ -337,14 +202,14 @@ coh_status cohi_count_leave(cohi_call *call)
 
 /* ---- on any engine ---- */
 
+/* Records are compared in full: members whose arguments differ still meet. */
 static coh_status agree(cohi_call *call, coh_status refused)
 {
     cohi_terms terms = terms_of(call, refused);
-    cohi_record record = {.op = terms.op, .status = terms.status};
+    cohi_record record = {.status = terms.status};
     memcpy(record.argument, terms.argument, sizeof record.argument);
-    coh_status status = cohi_agree(call->team, call->name, &record);
-    set_tag(call);
-    return status;
+    cohi_entry entry = cohi_entry_of(call->team, call->name, call->entry.op);
+    return cohi_agree(&entry, &record);
 }
 
 coh_status cohi_assemble(cohi_call *call, coh_status refused)
@@ -356,5 +221,5 @@ coh_status cohi_assemble(cohi_call *call, coh_status refused)
         return refused;
     }
     cohi_post_enter(call);
-    return cohi_post_await_all(call);
+    return cohi_team_await_all(&call->entry);
 }

@@ -1,16 +1,17 @@
 /*
  * assemble.h - how the members of a team come together for one collective on data.
  *
- * Members that are mapped read each other's posts (bootstrap/board.h): entering is one store, and
- * each waits only for those whose contribution it needs. Others agree first (core/team/agree.h). Either
- * way nothing is taken from a member before it is known to be in the same call.
+ * Members that are mapped read each other's posts. Here is what collectives add to them: terms,
+ * data, refusals. They are posted and awaited as all calls are (core/team/posts.h), and each member
+ * waits only for those whose contribution it needs. Others agree first (core/team/agree.h). Either way
+ * nothing is taken from a member before it is known to be in the same call.
  */
 #ifndef COHI_COLL_CALL_ASSEMBLE_H
 #define COHI_COLL_CALL_ASSEMBLE_H
 
 #include "coll/call/call.h"
 #include "coll/call/gear.h"
-#include "core/team/team.h"
+#include "core/team/entry.h"
 
 /* The operation that is published while the call runs. */
 cohi_opcode cohi_kind_op(const cohi_call *call);
@@ -48,15 +49,10 @@ static inline char *cohi_given_at(const cohi_call *call, int index, uint32_t epo
 /* Enters, with what is at cohi_given_at of the next epoch for the others to read. */
 void cohi_post_enter(cohi_call *call);
 
-/* Enters with a refusal, and waits for nobody. */
+/* Enters with a refusal, of which the call has the fingerprint from then on. It waits for nobody. */
 void cohi_post_refusal(cohi_call *call, coh_status status);
 
-/* Waits until member `index` has entered, and compares. For all, with the calls before it too that
- * this member left without waiting for all. */
-coh_status cohi_post_await(cohi_call *call, int index);
-coh_status cohi_post_await_all(cohi_call *call);
-
-/* What the member posted. After cohi_post_await, until this member enters its next call. */
+/* What the member posted. After cohi_team_await, until this member enters its next call. */
 const void *cohi_post_data(const cohi_call *call, int index);
 
 /* Breaks the team over member `index`, which has entered: the others hear of it as of any call that

@@ -10,7 +10,7 @@
 #define COHI_COLL_CALL_CALL_H
 
 #include "coll/call/kind.h"
-#include "core/team/team.h"
+#include "core/team/entry.h"
 #include "core/world/world.h"
 #include "memory/own.h"
 
@@ -27,7 +27,7 @@ typedef struct cohi_blocks {
 typedef struct cohi_call {
     coh_team *team;
     const char *name; /* of the public function, for errors */
-    cohi_kind kind;
+    coh_collective_kind kind;
     bool exclusive; /* the scan that leaves this member out */
     bool variable;  /* blocks have counts of their own */
     bool apart;     /* source and target may not be the same */
@@ -54,16 +54,15 @@ typedef struct cohi_call {
      */
     cohi_blocks from, to;
 
-    /* Set by check.c, select.c, assemble.c and gear.c. */
+    /* Set by run.c, check.c, select.c, assemble.c and gear.c. */
+    cohi_entry entry; /* of the above; with the fingerprint of the terms, once the call is signed */
     size_t source_bytes, target_bytes; /* that the buffers span on this member; 0: not used */
     size_t bytes;                      /* that each member contributes; decides the choice */
     const struct cohi_algorithm *algorithm;
     unsigned algorithm_number; /* of that row; the members compare it */
     bool forced;               /* by name */
     cohi_terms terms;          /* what the members compare in full */
-    uint32_t print;            /* their fingerprint */
     uint64_t serial; /* of the terms in this team, from 1: says which of them a post has */
-    uint32_t tag;    /* of this call's messages */
     char *workspace; /* private memory, as much as the row asked for, aligned to 64 */
 } cohi_call;
 

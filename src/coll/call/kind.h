@@ -1,43 +1,44 @@
-/* kind.h - the collectives that have a choice of algorithms. */
+/* kind.h - the collectives, as COH_COLLECTIVE_TABLE has them. */
 #ifndef COHI_COLL_CALL_KIND_H
 #define COHI_COLL_CALL_KIND_H
 
 #include "base/opcode.h"
 
+#include <cohort.h>
 #include <stdbool.h>
 
-/*
- * X(constant, name and knob, operation, reduces, has a root). The variable and strided forms are of
- * the same kind: they differ in how their blocks are cut. A forced algorithm is named by the knob
- * of the same name, COHORT_ALL_REDUCE for all_reduce; both scans share one.
- */
-#define COHI_KIND_TABLE(X)                                                      \
-    X(COHI_ALL_REDUCE, all_reduce, COHI_OP_ALL_REDUCE, true, false)             \
-    X(COHI_REDUCE, reduce, COHI_OP_REDUCE, true, true)                          \
-    X(COHI_REDUCE_SCATTER, reduce_scatter, COHI_OP_REDUCE_SCATTER, true, false) \
-    X(COHI_ALL_GATHER, all_gather, COHI_OP_ALL_GATHER, false, false)            \
-    X(COHI_GATHER, gather, COHI_OP_GATHER, false, true)                         \
-    X(COHI_SCATTER, scatter, COHI_OP_SCATTER, false, true)                      \
-    X(COHI_BROADCAST, broadcast, COHI_OP_BROADCAST, false, true)                \
-    X(COHI_ALL_TO_ALL, all_to_all, COHI_OP_ALL_TO_ALL, false, false)            \
-    X(COHI_SCAN, scan, COHI_OP_SCAN, true, false)
+/* The first and the last that have a choice of algorithms. Both scans share one, and the variable and
+ * strided forms differ only in how their blocks are cut. */
+#define COHI_KIND_FIRST COH_COLLECTIVE_ALL_REDUCE
+#define COHI_KIND_LAST  COH_COLLECTIVE_SCAN
 
-typedef enum cohi_kind {
-#define COHI_KIND_ENUM(constant, name, op, reduces, rooted) constant,
-    COHI_KIND_TABLE(COHI_KIND_ENUM)
-#undef COHI_KIND_ENUM
-        COHI_KINDS
-} cohi_kind;
+enum { COHI_KINDS = COHI_KIND_LAST + 1 }; /* of arrays by kind */
+
+/* Who the root is. */
+typedef enum cohi_root { COHI_NO_ROOT = 0, COHI_ROOT_GIVES = 1, COHI_ROOT_GETS = 2 } cohi_root;
+
+/* A row of the table. */
+typedef struct cohi_kind_row {
+    const char *name;
+    bool reduces;
+    cohi_root root;
+    bool source_blocks, target_blocks; /* one for each member */
+} cohi_kind_row;
+
+/* By kind; all of them, the barrier and both scans too. */
+enum { COHI_KIND_ROWS = COH_COLLECTIVE_SCAN_EXCLUSIVE + 1 };
+extern const cohi_kind_row cohi_kind_rows[COHI_KIND_ROWS];
+
+/* The row of a kind, or NULL. */
+static inline const cohi_kind_row *cohi_kind_row_of(coh_collective_kind kind)
+{
+    return (unsigned)kind < COHI_KIND_ROWS ? &cohi_kind_rows[kind] : NULL;
+}
 
 /* What is published while a call of the kind runs. */
-static inline cohi_opcode cohi_kind_opcode(cohi_kind kind, bool exclusive)
+static inline cohi_opcode cohi_kind_opcode(coh_collective_kind kind, bool exclusive)
 {
-    static const cohi_opcode ops[] = {
-#define COHI_KIND_ROW(constant, name, op, reduces, rooted) [constant] = op,
-        COHI_KIND_TABLE(COHI_KIND_ROW)
-#undef COHI_KIND_ROW
-    };
-    return exclusive ? COHI_OP_SCAN_EXCLUSIVE : ops[kind];
+    return exclusive ? COHI_OP_SCAN_EXCLUSIVE : (cohi_opcode)(COHI_OP_COLLECTIVE + kind);
 }
 
 #endif

@@ -1,7 +1,7 @@
 #include "coll/mapped/buffers.h"
 
 #include "core/onesided/rma.h"
-#include "core/team/team.h"
+#include "core/team/posts.h"
 
 static uint64_t place_of(const cohi_call *call, const void *buffer, size_t bytes)
 {
@@ -18,7 +18,15 @@ _Static_assert(COHI_NO_WINDOW == COHI_NO_PLACE, "what lies in no window has no p
 /* An all_to_all in place overwrites what others have yet to read: it goes by the staging area. */
 static bool is_shared(const cohi_call *call)
 {
-    return call->kind != COHI_ALL_TO_ALL || call->source != call->target;
+    return call->kind != COH_COLLECTIVE_ALL_TO_ALL || call->source != call->target;
+}
+
+bool cohi_place_own(const cohi_call *call, cohi_side side)
+{
+    const void *buffer = side == COHI_SOURCE ? call->source : (const void *)call->target;
+    size_t bytes = side == COHI_SOURCE ? call->source_bytes : call->target_bytes;
+    return !buffer
+           || (is_shared(call) && place_of(call, buffer, bytes ? bytes : 1) != COHI_NO_PLACE);
 }
 
 coh_status cohi_place_enter(cohi_call *call, uint64_t most)
@@ -37,7 +45,7 @@ coh_status cohi_place_enter(cohi_call *call, uint64_t most)
         .self_at = (uintptr_t)mine,
     };
     cohi_post_enter(call);
-    return cohi_post_await_all(call);
+    return cohi_team_await_all(&call->entry);
 }
 
 static uint64_t word_of(const cohi_call *call, cohi_side side, int index)

@@ -22,6 +22,10 @@ typedef struct cohi_place {
 
 typedef enum cohi_side { COHI_SOURCE, COHI_TARGET } cohi_side;
 
+/* Whether this member's own buffer has a place, before anybody has entered; also of one that the call
+ * does not use. One that is NULL is taken for one that has. */
+bool cohi_place_own(const cohi_call *call, cohi_side side);
+
 /* Enters with the places of this member's buffers, and waits for all. */
 coh_status cohi_place_enter(cohi_call *call, uint64_t most);
 

@@ -2,7 +2,8 @@
 
 #include "coll/call/assemble.h"
 #include "coll/call/blocks.h"
-#include "core/team/team.h"
+#include "core/team/past.h"
+#include "core/team/posts.h"
 
 #include <string.h>
 
@@ -11,14 +12,14 @@
 static size_t given(const cohi_call *call)
 {
     size_t all;
-    if (call->kind != COHI_SCATTER)
+    if (call->kind != COH_COLLECTIVE_SCATTER)
         return call->bytes;
     return __builtin_mul_overflow(call->bytes, (size_t)call->team->size, &all) ? SIZE_MAX : all;
 }
 
 bool cohi_one_shot_applies(const cohi_call *call)
 {
-    bool known = call->kind != COHI_ALL_TO_ALL || !call->from.counts;
+    bool known = call->kind != COH_COLLECTIVE_ALL_TO_ALL || !call->from.counts;
     return call->team->mapped && known && given(call) <= COHI_SCRATCH_BYTES;
 }
 
@@ -112,7 +113,7 @@ static void reduce_members(cohi_call *call, int members, size_t given, size_t at
 coh_status cohi_one_shot_all_reduce(cohi_call *call)
 {
     give(call, call->source, call->bytes);
-    coh_status status = cohi_post_await_all(call);
+    coh_status status = cohi_team_await_all(&call->entry);
     if (status == COH_OK)
         reduce_members(call, call->team->size, call->bytes, 0, call->source, call->count);
     return status;
@@ -124,7 +125,7 @@ coh_status cohi_one_shot_reduce(cohi_call *call)
     give(call, call->source, root ? 0 : call->bytes);
     if (!root)
         return leave_ahead(call);
-    coh_status status = cohi_post_await_all(call);
+    coh_status status = cohi_team_await_all(&call->entry);
     if (status == COH_OK)
         reduce_members(call, call->team->size, call->bytes, 0, call->source, call->count);
     return status;
@@ -135,7 +136,7 @@ coh_status cohi_one_shot_reduce_scatter(cohi_call *call)
     int index = call->team->index;
     size_t at = cohi_block_at(call, &call->from, index);
     give(call, call->source, call->bytes);
-    coh_status status = cohi_post_await_all(call);
+    coh_status status = cohi_team_await_all(&call->entry);
     if (status == COH_OK)
         reduce_members(call, call->team->size, call->bytes, at, call->source + at,
                        cohi_block_count(&call->from, index));
@@ -149,7 +150,7 @@ coh_status cohi_one_shot_scan(cohi_call *call)
     coh_status status = COH_OK;
     give(call, call->source, call->bytes);
     for (int i = 0; i < members && status == COH_OK; i++)
-        status = cohi_post_await(call, i);
+        status = cohi_team_await(&call->entry, i);
     if (status != COH_OK)
         return status;
     if (members == 0)
@@ -172,7 +173,7 @@ static void take_block(cohi_call *call, int from)
 
 static coh_status take_all_blocks(cohi_call *call)
 {
-    coh_status status = cohi_post_await_all(call);
+    coh_status status = cohi_team_await_all(&call->entry);
     for (int i = 0; i < call->team->size && status == COH_OK; i++)
         take_block(call, i);
     return status;
@@ -195,7 +196,7 @@ coh_status cohi_one_shot_gather(cohi_call *call)
 static coh_status take_from_root(cohi_call *call, const char *own, size_t at, size_t bytes)
 {
     bool root = call->team->index == call->root;
-    coh_status status = root ? COH_OK : cohi_post_await(call, call->root);
+    coh_status status = root ? COH_OK : cohi_team_await(&call->entry, call->root);
     if (status != COH_OK)
         return status;
     const char *data = root ? own + at : taken_from(call, call->root, given(call)) + at;
@@ -237,7 +238,7 @@ coh_status cohi_one_shot_all_to_all(cohi_call *call)
     coh_team *team = call->team;
     size_t block = call->count * call->element;
     give_packed(call);
-    coh_status status = cohi_post_await_all(call);
+    coh_status status = cohi_team_await_all(&call->entry);
     for (int i = 0; i < team->size && status == COH_OK; i++)
         cohi_unpack(call->target + cohi_block_at(call, &call->to, i), call->to.stride,
                     taken_from(call, i, call->bytes) + (size_t)team->index * block, call->element,

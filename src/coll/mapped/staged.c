@@ -352,15 +352,15 @@ static coh_status stage_all_to_all(cohi_call *call)
 /* ---- which is which ---- */
 
 static coh_status (*const stages[COHI_KINDS])(cohi_call *call) = {
-    [COHI_ALL_REDUCE] = cohi_stage_reduction,
-    [COHI_REDUCE] = cohi_stage_reduction,
-    [COHI_REDUCE_SCATTER] = stage_reduce_scatter,
-    [COHI_ALL_GATHER] = stage_all_gather,
-    [COHI_GATHER] = stage_gather,
-    [COHI_SCATTER] = stage_scatter,
-    [COHI_BROADCAST] = stage_broadcast,
-    [COHI_ALL_TO_ALL] = stage_all_to_all,
-    [COHI_SCAN] = stage_scan,
+    [COH_COLLECTIVE_ALL_REDUCE] = cohi_stage_reduction,
+    [COH_COLLECTIVE_REDUCE] = cohi_stage_reduction,
+    [COH_COLLECTIVE_REDUCE_SCATTER] = stage_reduce_scatter,
+    [COH_COLLECTIVE_ALL_GATHER] = stage_all_gather,
+    [COH_COLLECTIVE_GATHER] = stage_gather,
+    [COH_COLLECTIVE_SCATTER] = stage_scatter,
+    [COH_COLLECTIVE_BROADCAST] = stage_broadcast,
+    [COH_COLLECTIVE_ALL_TO_ALL] = stage_all_to_all,
+    [COH_COLLECTIVE_SCAN] = stage_scan,
 };
 
 coh_status cohi_stage(cohi_call *call)
@@ -370,7 +370,7 @@ coh_status cohi_stage(cohi_call *call)
 
 coh_status cohi_staged(cohi_call *call)
 {
-    coh_status status =
-        call->kind == COHI_ALL_TO_ALL ? cohi_parts_enter(call) : cohi_place_enter(call, 0);
+    coh_status status = call->kind == COH_COLLECTIVE_ALL_TO_ALL ? cohi_parts_enter(call)
+                                                                : cohi_place_enter(call, 0);
     return status == COH_OK ? cohi_stage(call) : status;
 }

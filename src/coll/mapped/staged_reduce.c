@@ -67,7 +67,7 @@ static void bring_in(cohi_call *call, const struct part *part)
 
 static bool takes(const cohi_call *call)
 {
-    return call->kind == COHI_ALL_REDUCE || call->team->index == call->root;
+    return call->kind == COH_COLLECTIVE_ALL_REDUCE || call->team->index == call->root;
 }
 
 /* Whether the target is stored past the caches; one's own share, too, is then taken from the
@@ -160,7 +160,7 @@ static uint64_t target_in_line(const cohi_call *call, int index)
  * 2.3; 64 MiB 12.2, 11.2, 10.3. */
 static bool exchanges_parts(const cohi_call *call)
 {
-    return call->kind == COHI_ALL_REDUCE && call->team->size == 2 && streams(call)
+    return call->kind == COH_COLLECTIVE_ALL_REDUCE && call->team->size == 2 && streams(call)
            && target_in_line(call, 0) == target_in_line(call, 1);
 }
 
@@ -209,7 +209,7 @@ static coh_status exchange_parts(cohi_call *call)
  */
 static bool fetches(cohi_call *call)
 {
-    return call->kind == COHI_ALL_REDUCE
+    return call->kind == COH_COLLECTIVE_ALL_REDUCE
            && call->bytes >= cohi_call_bytes(call, COHI_ROW_private_fetch_from)
            && call->bytes < cohi_call_bytes(call, COHI_ROW_private_stage_from)
            && cohi_fetch_agreed(call);

@@ -70,7 +70,7 @@ static void reduce_next(const cohi_call *call, const cohi_reduction *how, int ta
 {
     cohi_coll_gear *gear = cohi_team_gear(call->team);
     int size = call->team->size;
-    if (call->kind != COHI_SCAN)
+    if (call->kind != COH_COLLECTIVE_SCAN)
         cohi_reduce(how, gear->targets, targets, gear->sources, size, count);
     else if (call->exclusive)
         scan_before(call, how, count);

@@ -50,7 +50,7 @@ static int below_child(const struct node *node, int bit)
 
 static const cohi_blocks *rooted_blocks(const cohi_call *call)
 {
-    return call->kind == COHI_GATHER ? &call->to : &call->from;
+    return call->kind == COH_COLLECTIVE_GATHER ? &call->to : &call->from;
 }
 
 bool cohi_binomial_applies(const cohi_call *call)

@@ -16,7 +16,8 @@ static bool is_plain(const cohi_blocks *blocks)
 
 bool cohi_bruck_applies(const cohi_call *call)
 {
-    return is_plain(&call->to) && (call->kind == COHI_ALL_GATHER || is_plain(&call->from));
+    return is_plain(&call->to)
+           && (call->kind == COH_COLLECTIVE_ALL_GATHER || is_plain(&call->from));
 }
 
 static int wrap(const cohi_call *call, int index)

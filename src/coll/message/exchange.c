@@ -3,10 +3,16 @@
 #include "coll/call/assemble.h"
 #include "core/message/message.h"
 
+/* Messages of different calls do not match. */
+static uint32_t tag_of(const cohi_call *call)
+{
+    return COHI_TAG_INTERNAL | (call->team->epoch & COH_TAG_MAX);
+}
+
 static void start(cohi_call *call, coh_request *request, cohi_opcode op, int index, void *data,
                   size_t bytes)
 {
-    cohi_message_prepare(request, call->team, op, index, call->tag, data, bytes);
+    cohi_message_prepare(request, call->team, op, index, tag_of(call), data, bytes);
     request->doing = cohi_kind_op(call);
     request->collective = true;
     if (bytes == 0)

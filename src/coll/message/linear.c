@@ -14,12 +14,12 @@ size_t cohi_linear_workspace(const cohi_call *call)
 
 static const cohi_blocks *rooted_blocks(const cohi_call *call)
 {
-    return call->kind == COHI_GATHER ? &call->to : &call->from;
+    return call->kind == COH_COLLECTIVE_GATHER ? &call->to : &call->from;
 }
 
 static char *rooted_buffer(const cohi_call *call)
 {
-    return call->kind == COHI_GATHER ? call->target : (char *)call->source;
+    return call->kind == COH_COLLECTIVE_GATHER ? call->target : (char *)call->source;
 }
 
 static void start(cohi_call *call, coh_request *request, int member, size_t piece)
@@ -28,7 +28,7 @@ static void start(cohi_call *call, coh_request *request, int member, size_t piec
     cohi_span whole = {cohi_block_at(call, blocks, member), cohi_block_bytes(call, blocks, member)};
     cohi_span part = cohi_span_piece(whole, piece, COHI_PIECE_BYTES);
     char *data = rooted_buffer(call) + part.first;
-    if (call->kind == COHI_GATHER)
+    if (call->kind == COH_COLLECTIVE_GATHER)
         cohi_exchange_receive(call, request, member, data, part.count);
     else
         cohi_exchange_send(call, request, member, data, part.count);

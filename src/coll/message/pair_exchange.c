@@ -8,7 +8,8 @@
 #include "coll/call/assemble.h"
 #include "coll/message/messages.h"
 #include "coll/message/pieces.h"
-#include "core/team/team.h"
+#include "core/team/mark.h"
+#include "core/team/standing.h"
 
 /* The parts of the workspace: what is packed to be sent, and what comes and is put elsewhere. */
 struct pairs {
@@ -123,8 +124,7 @@ static void keep_own(const cohi_call *call)
 static coh_status refuse(cohi_call *call, int index, uint64_t sent)
 {
     coh_team *team = call->team;
-    cohi_opcode op = cohi_kind_op(call);
-    (void)cohi_team_break(team, call->name, op, index, cohi_mark(team->epoch, op));
+    (void)cohi_team_break(&call->entry, index, cohi_mark(team->epoch, call->entry.op));
     (void)cohi_world_fail(team->world, call->name, COH_MISMATCH,
                           "rank %d sends %llu elements where rank %d expects %zu",
                           team->ranks[index], (unsigned long long)sent, team->world->rank,

@@ -5,9 +5,9 @@
 
 cohi_span cohi_shard(const cohi_call *call, int index)
 {
-    if (call->kind != COHI_REDUCE_SCATTER && call->kind != COHI_ALL_GATHER)
+    if (call->kind != COH_COLLECTIVE_REDUCE_SCATTER && call->kind != COH_COLLECTIVE_ALL_GATHER)
         return cohi_slice(call->count, call->team->size, index);
-    const cohi_blocks *blocks = call->kind == COHI_ALL_GATHER ? &call->to : &call->from;
+    const cohi_blocks *blocks = call->kind == COH_COLLECTIVE_ALL_GATHER ? &call->to : &call->from;
     return (cohi_span){cohi_block_first(blocks, index), cohi_block_count(blocks, index)};
 }
 

@@ -98,7 +98,7 @@ static void combine(const struct ring *ring, size_t turn)
     if (step != (size_t)ring->size - 2)
         return;
     size_t first = come.first;
-    if (call->kind == COHI_REDUCE_SCATTER)
+    if (call->kind == COH_COLLECTIVE_REDUCE_SCATTER)
         first -= cohi_shard(call, ring->index).first;
     cohi_partial_store(call, call->target + first * call->element, partial, come.count);
 }

@@ -1,6 +1,5 @@
 #include "core/health/control.h"
 
-#include "base/clock.h"
 #include "core/health/verdict.h"
 #include "memory/host_copy.h"
 
@@ -13,6 +12,8 @@ struct control_frame {
     uint64_t offset;
     unsigned char bytes[COHI_INLINE_BYTES];
 };
+
+_Static_assert(sizeof(struct control_frame) <= COHI_HEAD_BYTES, "a control write is a head alone");
 
 enum { WORD = 8 };
 
@@ -33,18 +34,9 @@ static coh_status send_frame(coh_world *world, int rank, size_t offset, const vo
     struct control_frame frame = {
         .kind = COHI_FRAME_CONTROL, .count = (uint32_t)count, .offset = offset};
     memcpy(frame.bytes, bytes, count);
-    cohi_op sent = COHI_NEW_OP;
-    coh_status status = world->engine->channel->send(
-        world->endpoint, rank, &frame, offsetof(struct control_frame, bytes) + count, &sent);
-    while (status == COH_OK && !atomic_load_explicit(&sent.done, memory_order_acquire)) {
-        if (world->engine->lifecycle->progress)
-            world->engine->lifecycle->progress(world->endpoint);
-        if (world->engine->lifecycle->idle)
-            world->engine->lifecycle->idle(world->endpoint, COHI_NS_PER_MS);
-        else
-            cohi_cpu_relax();
-    }
-    return status == COH_OK ? sent.status : status;
+    return world->engine->channel->send(world->endpoint, rank, &frame,
+                                        offsetof(struct control_frame, bytes) + count, NULL, 0,
+                                        NULL);
 }
 
 coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const void *bytes,

@@ -8,7 +8,8 @@
 #include "core/health/order.h"
 #include "core/heap/register.h"
 #include "core/heap/locate.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
+#include "core/team/rounds.h"
 #include "memory/host_region.h"
 
 #include <stdlib.h>
@@ -360,20 +361,21 @@ static coh_status settle(coh_world *world, const char *call, cohi_record *record
                          uint64_t zero_from, uint64_t zero_bytes)
 {
     struct cohi_heap *heap = world->heap;
+    cohi_entry entry = cohi_entry_of(world->team, call, (cohi_opcode)record->op);
     uint64_t limit = atomic_load(&world->heap_limit);
     uint64_t refilled = record->status == COH_OK ? heap->refill_to - heap->refill_from : 0;
     bool grows = record->status == COH_OK && needed > limit;
     uint64_t target = grows ? next_limit(world, needed) : limit;
     if (grows || refilled > 0) {
         record->status = (int32_t)check_memory(world, call, target);
-        coh_status status = cohi_agree(world->team, call, record);
+        coh_status status = cohi_agree(&entry, record);
         if (status != COH_OK)
             return status;
         record->status = (int32_t)back(world, call, record, target);
     }
     if (record->status == COH_OK && zero_bytes > 0)
         zero(world, zero_from, zero_bytes);
-    coh_status status = cohi_agree(world->team, call, record);
+    coh_status status = cohi_agree(&entry, record);
     if (status == COH_OK && grows)
         atomic_store(&world->heap_limit, target);
     else if (grows)
@@ -427,7 +429,8 @@ static coh_status check_heap(coh_world *world, const char *call, const void *out
 /* Collective, and everything issued before is complete. */
 static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
 {
-    coh_status status = cohi_team_enter(world->team, call, op);
+    cohi_entry entry = cohi_entry_of(world->team, call, op);
+    coh_status status = cohi_team_enter(&entry);
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(world, call, op);
@@ -643,8 +646,8 @@ static coh_status carry_over(coh_world *world, const char *call, const struct mo
         return COH_OK;
     memcpy(world->heap_base + move->to, world->heap_base + move->from,
            move->had < move->bytes ? move->had : move->bytes);
-    coh_status status =
-        is_driven(world) ? COH_OK : cohi_team_meet(world->team, call, COHI_OP_REALLOC);
+    cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_REALLOC);
+    coh_status status = is_driven(world) ? COH_OK : cohi_team_meet(&entry);
     if (status == COH_OK)
         discard(world, move->from);
     return status;

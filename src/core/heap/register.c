@@ -4,7 +4,7 @@
 #include "core/team/agree.h"
 #include "core/heap/heap.h"
 #include "core/heap/locate.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
 #include "memory/prepared.h"
 
 #include <inttypes.h>
@@ -160,10 +160,9 @@ static void publish(coh_world *world, const cohi_window *window, cohi_window *sl
 /* All ranks have their window, or none has. */
 static coh_status agree(coh_world *world, const char *call, cohi_record *record)
 {
-    coh_status status = cohi_team_enter(world->team, call, (cohi_opcode)record->op);
-    if (status != COH_OK)
-        return status;
-    return cohi_team_leave(world->team, cohi_agree(world->team, call, record));
+    cohi_entry entry = cohi_entry_of(world->team, call, (cohi_opcode)record->op);
+    coh_status status = cohi_team_enter(&entry);
+    return status == COH_OK ? cohi_team_leave(world->team, cohi_agree(&entry, record)) : status;
 }
 
 /* ---- registering ---- */

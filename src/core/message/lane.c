@@ -59,6 +59,20 @@ cohi_lane *cohi_lane_from(const coh_world *world, int from)
     return place_of(world, world->rank, from);
 }
 
+/* ---- landings ---- */
+
+coh_status cohi_lane_landings(const coh_world *world, int from, cohi_landings **landings)
+{
+    *landings = place_of(world, world->rank, from);
+    return back(world, *landings, sizeof **landings);
+}
+
+uint64_t cohi_lane_landing_offset(const coh_world *world, uint32_t number)
+{
+    return cohi_slot_lane_offset(world->size, world->rank) + offsetof(cohi_landings, serials)
+           + number * sizeof(uint64_t);
+}
+
 /* ---- places in the bulk ring, which both ends compute alike ---- */
 
 static uint64_t bulk_start(uint64_t at, uint64_t bytes)

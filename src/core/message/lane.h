@@ -8,7 +8,9 @@
  * (core/message/large.h). Cells and bulk are taken and given back in order.
  *
  * The lane of a rank to itself carries nothing; its memory has the doors instead: which ranks have
- * opened a lane to this one, so that the receiver looks only at lanes that are in use.
+ * opened a lane to this one, so that the receiver looks only at lanes that are in use. That of a
+ * sender that is not mapped has landings: words that the sender puts when a message that it put
+ * straight into this rank's heap is there (core/message/frame.h).
  */
 #ifndef COHI_CORE_MESSAGE_LANE_H
 #define COHI_CORE_MESSAGE_LANE_H
@@ -104,6 +106,20 @@ typedef struct cohi_lane_in {
     uint64_t bulk_given;
     unsigned stream;
 } cohi_lane_in;
+
+enum { COHI_LANDINGS = 64 }; /* of one sender */
+
+typedef struct cohi_landings {
+    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t serials[COHI_LANDINGS]; /* of receives */
+} cohi_landings;
+
+_Static_assert(sizeof(cohi_landings) <= COHI_LANE_BYTES, "landings fit the place of a lane");
+
+/* The landings of a sender that is not mapped, backed with memory. */
+coh_status cohi_lane_landings(const coh_world *world, int from, cohi_landings **landings);
+
+/* Where this rank puts the word of a landing, in the control segment of any peer. */
+uint64_t cohi_lane_landing_offset(const coh_world *world, uint32_t number);
 
 /* This rank's doors, backed with memory. */
 coh_status cohi_lane_doors(coh_world *world, cohi_doors **doors);

@@ -6,7 +6,8 @@
  * channel for the others (core/message/frame.h). Matching is one code above both (core/message/match.h).
  *
  * Progress is made inside calls: each wait, and each call on messages, looks at what has come and
- * moves what can be moved. Two sorts of lock: a partner's `out_lock` orders what is sent to it;
+ * moves what can be moved. An engine with threads of its own has it made while the rank computes
+ * (cohi_mailbox_attend). Any number of threads may be at it at the same time. Two sorts of lock: a partner's `out_lock` orders what is sent to it;
  * the mailbox's `lock` guards everything else, and is let go of while large data is copied. A
  * thread that needs both takes out_lock first. Upcalls take `lock` alone.
  */
@@ -20,6 +21,7 @@
 #include "core/world/world.h"
 
 typedef struct cohi_mailbox cohi_mailbox;
+struct cohi_parcel;
 
 /* Tags of core's own messages have this bit; COH_ANY_TAG does not match them. */
 #define COHI_TAG_INTERNAL UINT32_C(0x40000000)
@@ -38,8 +40,8 @@ typedef struct cohi_envelope {
     uint64_t bytes;
 } cohi_envelope;
 
-/* Where the data of an announced message is. By lane all but `serial` is set, by frame only
- * that. */
+/* Where the data of an announced message is. By lane all but `serial` is set, by frame only that and
+ * `offset`. */
 typedef struct cohi_offer {
     uint64_t address; /* at the sender */
     uint64_t offset;  /* in the sender's heap, or COHI_NO_OFFSET */
@@ -66,7 +68,7 @@ typedef enum cohi_request_stage {
     COHI_REQUEST_NEW = 0,
     COHI_REQUEST_PENDING, /* a send that the carrier had no room for: in partner->pending */
     COHI_REQUEST_POSTED,  /* a receive that nothing matched yet */
-    COHI_REQUEST_MOVING,  /* announced or accepted: in mailbox->moving */
+    COHI_REQUEST_MOVING,  /* announced or accepted: in mailbox->moving, or accepting */
     COHI_REQUEST_TAKING   /* a receive of an arrival that is being absorbed */
 } cohi_request_stage;
 
@@ -78,6 +80,13 @@ typedef enum cohi_reach {
     COHI_REACH_KERNEL /* the kernel copies between the processes */
 } cohi_reach;
 
+/* How a long message moves between ranks that are not mapped. */
+typedef enum cohi_way {
+    COHI_WAY_PIECES = 0, /* in frames of the channel */
+    COHI_WAY_PUT,        /* the sender puts it into the receiver's heap */
+    COHI_WAY_GET         /* the receiver gets it from the sender's heap */
+} cohi_way;
+
 /* A large message on its way. */
 typedef struct cohi_move {
     cohi_ticket *ticket; /* NULL: by frames */
@@ -86,9 +95,18 @@ typedef struct cohi_move {
     char *there;
     uint64_t chunks;
     uint64_t claimed; /* of them, when the request was given up */
-    size_t gone;      /* bytes streamed or sent in frames so far; for a receive, come */
-    bool accepted;    /* the receiver has a buffer (frames) */
-    uint64_t partner; /* the other side's serial (frames) */
+    size_t gone;      /* bytes streamed or given to the engine so far; for a receive, come */
+
+    /* By frames. */
+    bool accepted;    /* the receiver has a buffer */
+    uint64_t partner; /* the other side's serial */
+    cohi_way way;     /* once it is accepted */
+    uint64_t place;   /* of a put or get: its offset in the other's heap; of a buffer that the other
+                        * may reach: its offset in this rank's heap, or COHI_NO_OFFSET */
+    uint32_t landing; /* of a put: the number of its landing at the receiver */
+    bool told;        /* the other side has been told that all of it is on its way, or has come */
+    int flying;       /* parcels that the engine has of it */
+    coh_status status; /* of the first of them that failed */
 } cohi_move;
 
 struct coh_request {
@@ -126,12 +144,20 @@ typedef struct cohi_partner {
     _Atomic uint64_t idle_tickets; /* a bit each: no request of this rank uses it */
     _Atomic int64_t credit;        /* frames: bytes that the peer still takes unasked */
 
+    /* What the engine has of messages to it, and from it; the mailbox's lock. */
+    struct cohi_parcel *parcels; /* [COHI_PARCELS], or NULL: none was needed yet */
+    uint32_t busy_parcels;       /* a bit each */
+
     /* Receiving; the mailbox's lock. */
     cohi_lane_in in;
     cohi_queue arrivals;
     cohi_queue posted;
     uint64_t held; /* bytes of the arrivals, with their cost */
     uint64_t owed; /* frames: credit not yet given back */
+    cohi_link crediting;
+    bool is_crediting;       /* it is in the mailbox's queue of those that get credit */
+    cohi_landings *landings; /* or NULL: none was needed yet */
+    uint64_t busy_landings;  /* a bit each */
 
     atomic_int kernel; /* whether the kernel copies to and from it: 0 unknown, 1 yes, -1 no */
 } cohi_partner;
@@ -142,16 +168,19 @@ struct cohi_mailbox {
     cohi_partner *partners; /* [size] */
     cohi_queue posted_any;
     cohi_queue moving;
-    cohi_queue outbox;      /* short frames to be sent; upcalls must not send */
-    cohi_queue flying;      /* frames that the engine has */
-    int flying_count;       /* of those with data */
+    cohi_queue accepting;   /* receives whose sender is to be told; upcalls must not send */
+    cohi_queue crediting;   /* partners that get credit back, for the same reason */
+    cohi_queue flying;      /* parcels that the engine has */
     coh_request *owned;     /* all that coh_*_start made and nobody has waited for */
     uint64_t serial;        /* of the last request, and of the last arrival */
     uint64_t token;         /* proves to a peer that it reads this process */
     size_t piece;           /* data bytes of a frame */
+    uint64_t reach;         /* bytes of a heap that the engine puts to and gets from; 0: none */
     atomic_int offers;      /* arrivals on offer that nobody has accepted */
-    atomic_int work;        /* requests moving or pending, frames in the outbox or flying */
+    atomic_int work;        /* requests moving or pending, credit to give, parcels flying */
     atomic_int pendings;    /* requests pending */
+    atomic_int attending;   /* threads of the engine that are in cohi_mailbox_attend */
+    atomic_bool shut;       /* none may enter it any more */
     _Atomic uint64_t waits; /* counts what was waited for, so that others see that it goes on */
 
     uint64_t free_teams_seen; /* when arrivals of destroyed teams were last looked for */
@@ -173,15 +202,28 @@ void cohi_mailbox_forget(coh_world *world);
 /* Looks at what has come, and moves what can be moved; whether there was anything. Never sleeps. */
 bool cohi_mailbox_progress(cohi_mailbox *box);
 
+/*
+ * The same as an engine's upcall, from a thread of the engine, at any time between the endpoint's open
+ * and its close, whatever the rank's own threads are doing. It does as much as there is to do, up to
+ * a number of steps, so that the engine's thread comes back to its network. The engine calls it after
+ * `deliver` or a completed op, when its thread would else sleep.
+ *
+ * What it takes: the caller holds no lock of the engine's, since slots are called from within (send,
+ * put, get, fence), and these must not wait for the calling thread. `world` is the upcalls' first
+ * argument. Before the mailbox is open and after cohi_mailbox_shut it does nothing.
+ */
+void cohi_mailbox_attend(void *world);
+
+/* From now on cohi_mailbox_attend does nothing, and no thread is in it. Before anything is taken
+ * apart that moving a message looks at. */
+void cohi_mailbox_shut(coh_world *world);
+
 /* Takes what has come, and waits until what a receiver has accepted is through: the other side may
  * be copying into, or from, what the program frees next. */
 coh_status cohi_mailbox_finish(coh_world *world, const char *call);
 
 /* Waits until the engine has let go of all frames of this rank, as far as it can be waited for. */
 void cohi_mailbox_settle(coh_world *world, const char *call);
-
-/* Tells peers that cannot see it that this rank leaves though others may still need it. */
-void cohi_mailbox_leave(coh_world *world);
 
 /* Gives a send to its carrier, or queues it. */
 void cohi_mailbox_issue(coh_request *request);

@@ -1,5 +1,6 @@
 #include "core/message/match.h"
 
+#include "core/message/far.h"
 #include "core/message/frame.h"
 #include "core/message/large.h"
 #include "core/team/team.h"
@@ -63,7 +64,7 @@ static void accept_offer(cohi_mailbox *box, coh_request *receive, const cohi_env
     if (cohi_mailbox_by_lane(box->world, envelope->from))
         cohi_large_accept(box, receive, envelope, offer);
     else
-        cohi_frame_accept(box, receive, envelope, offer);
+        cohi_far_accept(box, receive, envelope, offer);
 }
 
 /* Copies with the lock let go of, if that takes time; the request stays as long. */

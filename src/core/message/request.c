@@ -1,8 +1,10 @@
 #include "base/clock.h"
 #include "core/health/control.h"
+#include "core/message/far.h"
 #include "core/message/large.h"
 #include "core/message/match.h"
 #include "core/message/message.h"
+#include "core/message/parcel.h"
 #include "core/health/order.h"
 #include "core/health/peer.h"
 #include "core/onesided/rma.h"
@@ -36,6 +38,8 @@ static void stop_moving(cohi_mailbox *box, coh_request *request)
 {
     if (request->move.ticket)
         cohi_large_stop(request);
+    else
+        cohi_far_stop(box, request);
     cohi_queue_remove(&request->link);
     atomic_fetch_sub(&box->work, 1);
     request->stage = COHI_REQUEST_NEW;
@@ -99,7 +103,9 @@ static bool withdraw(coh_request *request)
         cohi_latch_take(&box->lock);
     }
     bool open = !is_done(request);
-    bool shared = open && request->stage == COHI_REQUEST_MOVING && request->move.ticket;
+    bool moving = open && request->stage == COHI_REQUEST_MOVING;
+    bool shared = moving && request->move.ticket;
+    bool flying = moving && request->move.flying > 0;
     if (open)
         stop(box, partner, request);
     cohi_latch_give(&box->lock);
@@ -107,6 +113,8 @@ static bool withdraw(coh_request *request)
         cohi_latch_give(&partner->out_lock);
     if (shared)
         await_chunk(request);
+    if (flying)
+        cohi_parcel_recall(box, request);
     return open;
 }
 

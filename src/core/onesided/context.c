@@ -17,7 +17,7 @@ coh_status cohi_context_refuse(const coh_context *context, const char *call)
 static coh_status fail_limit(const coh_world *world, const char *call)
 {
     return cohi_world_fail(world, call, COH_LIMIT, "a world can have %d contexts at once",
-                           COHI_CONTEXTS_MAX - COHI_CONTEXT_FIRST_FREE);
+                           COHI_CONTEXT_MESSAGES - COHI_CONTEXT_FIRST_FREE);
 }
 
 /* A destroyed context is used again before a new one is made, so they do not add up. */

@@ -3,7 +3,8 @@
 #include "core/onesided/context.h"
 #include "core/world/fault.h"
 #include "core/health/order.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
+#include "core/team/rounds.h"
 
 static coh_status begin(coh_world *world, const char *call, cohi_opcode op)
 {
@@ -60,35 +61,36 @@ coh_status coh_context_quiet(coh_context *context)
     return status == COH_OK ? quiet_seen(context->world, call, context->number) : status;
 }
 
-static coh_status enter_meeting(coh_world *world, const char *call, cohi_opcode op)
+static inline coh_status pass_gate(coh_world *world, const char *call)
 {
-    if (COHI_UNLIKELY(!cohi_world_plain(world))) {
-        coh_status status = cohi_world_enter(world, call);
-        if (status != COH_OK)
-            return status;
-    }
-    return cohi_team_assemble(world->team, call, op);
+    return COHI_LIKELY(cohi_world_plain(world)) ? COH_OK : cohi_world_enter(world, call);
 }
 
 coh_status coh_sync(coh_world *world)
 {
     static const char call[] = "coh_sync";
-    coh_status status = enter_meeting(world, call, COHI_OP_SYNC);
-    if (status != COH_OK)
+    coh_status status = pass_gate(world, call);
+    if (COHI_UNLIKELY(status != COH_OK))
         return status;
-    return cohi_team_leave(world->team, cohi_team_line_up(world->team, call, COHI_OP_SYNC));
+    cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_SYNC);
+    status = cohi_team_enter_waiting(&entry);
+    return status == COH_OK ? cohi_team_leave(world->team, cohi_team_line_up(&entry)) : status;
 }
 
 coh_status coh_barrier(coh_world *world)
 {
     static const char call[] = "coh_barrier";
-    coh_status status = enter_meeting(world, call, COHI_OP_BARRIER);
-    if (status != COH_OK)
+    coh_status status = pass_gate(world, call);
+    if (COHI_UNLIKELY(status != COH_OK))
+        return status;
+    cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_BARRIER);
+    status = cohi_team_enter_waiting(&entry);
+    if (COHI_UNLIKELY(status != COH_OK))
         return status;
     /* Between mapped ranks the marks of the meeting are released behind all earlier stores. */
     if (world->delayed)
         status = cohi_order_quiet(world, call, COHI_OP_BARRIER);
     if (status == COH_OK)
-        status = cohi_team_line_up(world->team, call, COHI_OP_BARRIER);
+        status = cohi_team_line_up(&entry);
     return cohi_team_leave(world->team, status);
 }

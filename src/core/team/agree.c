@@ -2,39 +2,48 @@
 
 #include "core/health/control.h"
 #include "core/health/order.h"
-#include "core/team/team.h"
+#include "core/team/await.h"
+#include "core/team/rounds.h"
+#include "core/team/standing.h"
 #include "core/team/terms.h"
 #include "core/health/wait.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What was written before to a rank outside the team, and did not reach it, is not this call's. */
-static coh_status quiet_control(coh_team *team, const char *call, cohi_opcode op)
+/* Whether the operation failed for a rank that the team does not have. */
+static bool is_of_another(const coh_team *team, const cohi_op *op)
 {
-    coh_world *world = team->world;
+    bool known = op->rank >= 0 && op->rank < team->world->size;
+    return op->status == COH_PEER_LOST && known && team->indices[op->rank] < 0;
+}
+
+/* What was written before to a rank outside the team, and did not reach it, is not this call's. */
+static coh_status quiet_control(const cohi_entry *entry)
+{
+    coh_world *world = entry->team->world;
     if (!world->remote || !world->engine->rma)
         return COH_OK;
     cohi_op done = COHI_NEW_OP;
     coh_status status = world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done);
     if (status == COH_OK)
-        status = cohi_wait_op(world, call, op, -1, &done);
-    bool outside = done.rank >= 0 && team->indices[done.rank] < 0;
-    return done.status == COH_PEER_LOST && outside ? COH_OK : status;
+        status = cohi_wait_op(world, entry->call, entry->op, -1, &done);
+    return is_of_another(entry->team, &done) ? COH_OK : status;
 }
 
-static coh_status send_records(coh_team *team, const char *call, const cohi_record *mine)
+static coh_status send_records(const cohi_entry *entry, const cohi_record *mine)
 {
+    const coh_team *team = entry->team;
     coh_world *world = team->world;
     size_t offset = cohi_slot_record_offset(world->size, team->number, mine->epoch, team->index);
     for (int i = 0; i < team->size; i++) {
         coh_status status = cohi_control_put(world, team->ranks[i], offset, mine, sizeof *mine);
         if (status == COH_PEER_LOST)
-            return cohi_team_unreachable_error(team, call, team->ranks[i]);
+            return cohi_team_unreachable_error(entry->team, entry->call, team->ranks[i]);
         if (status != COH_OK)
             return status;
     }
-    return quiet_control(team, call, (cohi_opcode)mine->op);
+    return quiet_control(entry);
 }
 
 const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index)
@@ -45,30 +54,22 @@ const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mi
 
 /* Operation and epoch are one word, which comes last. A slot that was never written has no
  * operation, and looks like epoch 0 otherwise. */
-static bool has_record(const coh_team *team, const cohi_record *mine, int index)
+static bool has_record(const cohi_entry *entry, int index, const void *mine, bool asleep,
+                       coh_status *status)
 {
-    const cohi_record *record = cohi_agree_record(team, mine, index);
+    (void)asleep;
+    (void)status;
+    const cohi_record *record = cohi_agree_record(entry->team, mine, index);
     uint64_t word = __atomic_load_n((const uint64_t *)(const void *)record, __ATOMIC_ACQUIRE);
     cohi_record head;
     memcpy(&head, &word, sizeof word);
-    return head.op != COHI_OP_NONE && head.epoch == mine->epoch;
+    return head.op != COHI_OP_NONE && head.epoch == ((const cohi_record *)mine)->epoch;
 }
 
 /* After the meeting the records are there, except that a channel may still be carrying some. */
-static coh_status await_records(coh_team *team, const char *call, const cohi_record *mine)
+static coh_status await_records(const cohi_entry *entry, const cohi_record *mine)
 {
-    for (int i = 0; i < team->size; i++) {
-        coh_status status = COH_OK;
-        cohi_wait wait;
-        cohi_wait_begin(&wait, team->world, call, (cohi_opcode)mine->op, &team->party,
-                        team->ranks[i]);
-        while (status == COH_OK && !has_record(team, mine, i))
-            status = cohi_wait_step(&wait);
-        cohi_wait_end(&wait);
-        if (status != COH_OK)
-            return status;
-    }
-    return COH_OK;
+    return cohi_team_wait(entry, 0, entry->team->size, has_record, mine);
 }
 
 static void describe(const cohi_record *record, char *text, size_t room)
@@ -103,8 +104,9 @@ static bool is_refused(const cohi_record *record)
 }
 
 /* Every member looks at the same records in the same order, so all come to the same answer. */
-static coh_status compare(const coh_team *team, const char *call, const cohi_record *mine)
+static coh_status compare(const cohi_entry *entry, const cohi_record *mine)
 {
+    const coh_team *team = entry->team;
     const cohi_record *first = cohi_agree_record(team, mine, 0);
     for (int i = 1; i < team->size; i++) {
         const cohi_record *other = cohi_agree_record(team, mine, i);
@@ -114,7 +116,7 @@ static coh_status compare(const coh_team *team, const char *call, const cohi_rec
         char ours[128], theirs[128];
         describe(first, ours, sizeof ours);
         describe(other, theirs, sizeof theirs);
-        (void)cohi_world_fail(team->world, call, COH_MISMATCH,
+        (void)cohi_world_fail(team->world, entry->call, COH_MISMATCH,
                               "rank %d called %s, rank %d called %s", team->ranks[0], ours,
                               team->ranks[i], theirs);
         return cohi_fail_peer(COH_MISMATCH, team->ranks[i == team->index ? 0 : i]);
@@ -122,8 +124,9 @@ static coh_status compare(const coh_team *team, const char *call, const cohi_rec
     return COH_OK;
 }
 
-static coh_status first_failure(const coh_team *team, const char *call, const cohi_record *mine)
+static coh_status first_failure(const cohi_entry *entry, const cohi_record *mine)
 {
+    const coh_team *team = entry->team;
     for (int i = 0; i < team->size; i++) {
         coh_status status = (coh_status)cohi_agree_record(team, mine, i)->status;
         if (status == COH_OK)
@@ -132,41 +135,43 @@ static coh_status first_failure(const coh_team *team, const char *call, const co
             return status; /* its error message is set */
         char what[128];
         describe(cohi_agree_record(team, mine, i), what, sizeof what);
-        (void)cohi_world_fail(team->world, call, status, "rank %d failed in %s: %s", team->ranks[i],
-                              what, coh_status_text(status));
+        (void)cohi_world_fail(team->world, entry->call, status, "rank %d failed in %s: %s",
+                              team->ranks[i], what, coh_status_text(status));
         return cohi_fail_peer(status, team->ranks[i]);
     }
     return COH_OK;
 }
 
 /* What stands against the team says more than the operation that it made fail. */
-static coh_status explain(coh_team *team, const char *call, coh_status status)
+static coh_status explain(const cohi_entry *entry, coh_status status)
 {
     cohi_error kept;
     cohi_error_keep(&kept);
-    coh_status standing = cohi_team_standing(team, call);
+    coh_status standing = cohi_team_standing(entry->team, entry->call);
     if (standing != COH_OK)
         return standing;
     (void)cohi_fail_again(&kept);
     return status;
 }
 
-coh_status cohi_agree(coh_team *team, const char *call, cohi_record *mine)
+coh_status cohi_agree(const cohi_entry *entry, cohi_record *mine)
 {
+    coh_team *team = entry->team;
+    mine->op = entry->op;
     mine->epoch = team->epoch + 1;
     cohi_error kept; /* this rank's own failure, while the meeting may set another */
     cohi_error_keep(&kept);
-    coh_status status = send_records(team, call, mine);
+    coh_status status = send_records(entry, mine);
     if (status == COH_OK)
-        status = cohi_team_meet(team, call, (cohi_opcode)mine->op);
+        status = cohi_team_meet(entry);
     if (status == COH_OK)
-        status = await_records(team, call, mine);
+        status = await_records(entry, mine);
     cohi_order_met(team->world, team); /* the caller may be about to move or free what was put */
     if (status != COH_OK)
-        return explain(team, call, status);
-    status = compare(team, call, mine);
+        return explain(entry, status);
+    status = compare(entry, mine);
     if (status == COH_OK)
-        status = first_failure(team, call, mine);
+        status = first_failure(entry, mine);
     if (status != COH_OK && status == (coh_status)mine->status)
         (void)cohi_fail_again(&kept);
     return status;

@@ -4,15 +4,18 @@
 #ifndef COHI_CORE_TEAM_AGREE_H
 #define COHI_CORE_TEAM_AGREE_H
 
-#include "core/world/world.h"
+#include "core/team/entry.h"
 
 /*
- * Brings `mine` (op, status, arguments) to all members and compares. Between cohi_team_enter and
- * leave; it is a meeting as well. The outcome is the same on all members: COH_MISMATCH, with both
- * sides' values, when the arguments differ; the status of the lowest rank that failed, with its
- * name; COH_OK when all agree. What kept the ranks from meeting comes before all that.
+ * Brings `mine` (status and arguments; the rest is set here) to all members and compares. Between
+ * cohi_team_enter and leave. It is a meeting as well, so the entry's fingerprint must be that of the
+ * operation alone: members that meet with different ones break the team.
+ *
+ * The outcome is the same on all members: COH_MISMATCH, with both sides' values, when the arguments
+ * differ; the status of the lowest rank that failed, with its name; COH_OK when all agree. What
+ * kept the ranks from meeting comes before all that.
  */
-coh_status cohi_agree(coh_team *team, const char *call, cohi_record *mine);
+coh_status cohi_agree(const cohi_entry *entry, cohi_record *mine);
 
 /* After cohi_agree: what member `index` had brought. Valid until the team's next collective
  * but one. */

@@ -1,7 +1,8 @@
 /* split.c - making teams out of teams, and asking them who is in them. */
 #include "core/team/agree.h"
 #include "core/health/order.h"
-#include "core/team/team.h"
+#include "core/team/enter.h"
+#include "core/team/rounds.h"
 #include "core/world/world.h"
 
 #include <stdlib.h>
@@ -149,9 +150,10 @@ static void withdraw(coh_team *team, const struct plan *plan, coh_world *world, 
 }
 
 /* One attempt: COH_BUSY when another thread's split took the number on some member first. */
-static coh_status attempt(coh_team *parent, const char *call, cohi_record *record,
-                          struct plan *plan, coh_team **team)
+static coh_status attempt(const cohi_entry *entry, cohi_record *record, struct plan *plan,
+                          coh_team **team)
 {
+    coh_team *parent = entry->team;
     coh_world *world = parent->world;
     bool claimed = false;
     coh_team *made = NULL;
@@ -160,13 +162,13 @@ static coh_status attempt(coh_team *parent, const char *call, cohi_record *recor
         choose(parent, record, plan);
         claimed = plan->number >= 0 && claim_number(world, plan->number);
         if (plan->number < 0)
-            record->status = (int32_t)fail_number(world, call);
+            record->status = (int32_t)fail_number(world, entry->call);
         else if (!claimed)
             record->status = COH_BUSY;
         else
-            record->status = (int32_t)open_team(parent, call, plan, &made);
+            record->status = (int32_t)open_team(parent, entry->call, plan, &made);
     }
-    coh_status status = cohi_agree(parent, call, record);
+    coh_status status = cohi_agree(entry, record);
     if (status != COH_OK)
         withdraw(made, plan, world, claimed);
     else
@@ -175,25 +177,26 @@ static coh_status attempt(coh_team *parent, const char *call, cohi_record *recor
 }
 
 /* The first agreement decides who is in the team; `pick` computes it. */
-static coh_status make_team(coh_team *parent, const char *call, cohi_record *record,
+static coh_status make_team(const cohi_entry *entry, cohi_record *record,
                             coh_status (*pick)(const coh_team *parent, const char *call,
                                                const cohi_record *record, const void *arg,
                                                struct plan *plan),
                             const void *arg, coh_team **team)
 {
+    coh_team *parent = entry->team;
     struct plan plan = {.members = calloc((size_t)parent->size, sizeof *plan.members)};
     if (!plan.members)
         record->status =
-            (int32_t)cohi_world_fail(parent->world, call, COH_NO_MEMORY,
+            (int32_t)cohi_world_fail(parent->world, entry->call, COH_NO_MEMORY,
                                      "out of memory for a list of %d members", parent->size);
     coh_status status;
     do {
         write_offer(parent->world, record);
-        status = cohi_agree(parent, call, record);
+        status = cohi_agree(entry, record);
         if (status == COH_OK)
-            status = pick(parent, call, record, arg, &plan);
+            status = pick(parent, entry->call, record, arg, &plan);
         if (status == COH_OK)
-            status = attempt(parent, call, record, &plan, team);
+            status = attempt(entry, record, &plan, team);
         if (status == COH_BUSY)
             record->status = COH_OK; /* once more, with what is free now */
     } while (status == COH_BUSY);
@@ -201,13 +204,13 @@ static coh_status make_team(coh_team *parent, const char *call, cohi_record *rec
     return status;
 }
 
-static coh_status begin(coh_team *parent, const char *call, cohi_opcode op, coh_team **team)
+static coh_status begin(const cohi_entry *entry, coh_team **team)
 {
-    coh_status status = cohi_team_gate(parent, call);
+    coh_status status = cohi_team_gate(entry->team, entry->call);
     if (status == COH_OK && !team)
-        status = cohi_world_fail(parent->world, call, COH_INVALID_ARGUMENT,
+        status = cohi_world_fail(entry->team->world, entry->call, COH_INVALID_ARGUMENT,
                                  "the place for the team is NULL");
-    return status == COH_OK ? cohi_team_assemble(parent, call, op) : status;
+    return status == COH_OK ? cohi_team_enter_waiting(entry) : status;
 }
 
 /* ---- by stride ---- */
@@ -254,13 +257,13 @@ coh_status coh_team_split_strided(coh_team *parent, int start, int stride, int s
 {
     static const char call[] = "coh_team_split_strided";
     struct stride by = {start, stride, size};
-    coh_status status = begin(parent, call, COHI_OP_SPLIT, team);
+    cohi_entry entry = cohi_entry_of(parent, call, COHI_OP_SPLIT);
+    coh_status status = begin(&entry, team);
     if (status != COH_OK)
         return status;
-    cohi_record record = {.op = COHI_OP_SPLIT,
-                          .argument = {(uint64_t)start, (uint64_t)stride, (uint64_t)size}};
+    cohi_record record = {.argument = {(uint64_t)start, (uint64_t)stride, (uint64_t)size}};
     record.status = (int32_t)check_stride(parent, call, &by);
-    return cohi_team_leave(parent, make_team(parent, call, &record, pick_strided, &by, team));
+    return cohi_team_leave(parent, make_team(&entry, &record, pick_strided, &by, team));
 }
 
 /* ---- from a list ---- */
@@ -318,14 +321,15 @@ coh_status coh_team_from_list(coh_team *parent, const int *indices, int count, c
 {
     static const char call[] = "coh_team_from_list";
     struct list list = {indices, count};
-    coh_status status = begin(parent, call, COHI_OP_FROM_LIST, team);
+    cohi_entry entry = cohi_entry_of(parent, call, COHI_OP_FROM_LIST);
+    coh_status status = begin(&entry, team);
     if (status != COH_OK)
         return status;
-    cohi_record record = {.op = COHI_OP_FROM_LIST, .argument = {(uint64_t)count}};
+    cohi_record record = {.argument = {(uint64_t)count}};
     record.status = (int32_t)check_list(parent, call, &list);
     if (record.status == COH_OK)
         record.argument[1] = hash_list(&list);
-    return cohi_team_leave(parent, make_team(parent, call, &record, pick_list, &list, team));
+    return cohi_team_leave(parent, make_team(&entry, &record, pick_list, &list, team));
 }
 
 /* ---- by colour ---- */
@@ -368,22 +372,22 @@ static coh_status pick_colour(const coh_team *parent, const char *call, const co
 }
 
 /* Between begin and leave. `width` is that of two dimensions, the same on all members, or 0. */
-static coh_status split_color(coh_team *parent, const char *call, int color, int key, int width,
+static coh_status split_color(const cohi_entry *entry, int color, int key, int width,
                               coh_team **team)
 {
     cohi_record record = {
-        .op = COHI_OP_SPLIT_COLOR,
         .argument = {(uint64_t)(int64_t)color, (uint64_t)(int64_t)key, (uint64_t)width}};
-    return make_team(parent, call, &record, pick_colour, NULL, team);
+    return make_team(entry, &record, pick_colour, NULL, team);
 }
 
 coh_status coh_team_split_color(coh_team *parent, int color, int key, coh_team **team)
 {
     static const char call[] = "coh_team_split_color";
-    coh_status status = begin(parent, call, COHI_OP_SPLIT_COLOR, team);
+    cohi_entry entry = cohi_entry_of(parent, call, COHI_OP_SPLIT_COLOR);
+    coh_status status = begin(&entry, team);
     if (status != COH_OK)
         return status;
-    return cohi_team_leave(parent, split_color(parent, call, color, key, 0, team));
+    return cohi_team_leave(parent, split_color(&entry, color, key, 0, team));
 }
 
 /* ---- ending ---- */
@@ -405,11 +409,12 @@ coh_status coh_team_destroy(coh_team *team)
         status = cohi_world_fail(team->world, call, COH_INVALID_ARGUMENT,
                                  "the team of %s is predefined and cannot be destroyed",
                                  team->number == COHI_TEAM_WORLD ? "the world" : "the host");
+    cohi_entry entry = cohi_entry_of(team, call, COHI_OP_DESTROY);
     if (status == COH_OK)
-        status = cohi_team_assemble(team, call, COHI_OP_DESTROY);
+        status = cohi_team_enter_waiting(&entry);
     if (status != COH_OK)
         return status;
-    status = cohi_team_meet(team, call, COHI_OP_DESTROY);
+    status = cohi_team_meet(&entry);
     if (status == COH_OK)
         retire(team);
     (void)cohi_team_leave(team, status);
@@ -423,7 +428,8 @@ coh_status coh_team_destroy(coh_team *team)
 coh_status coh_team_split_2d(coh_team *parent, int width, coh_team **row, coh_team **column)
 {
     static const char call[] = "coh_team_split_2d";
-    coh_status status = begin(parent, call, COHI_OP_SPLIT_COLOR, row);
+    cohi_entry entry = cohi_entry_of(parent, call, COHI_OP_SPLIT_COLOR);
+    coh_status status = begin(&entry, row);
     if (status != COH_OK)
         return status;
     if (!column || width < 1)
@@ -432,9 +438,9 @@ coh_status coh_team_split_2d(coh_team *parent, int width, coh_team **row, coh_te
                                                                : "rows of %d members",
                                                        width));
     coh_team *across = NULL, *down = NULL;
-    status = split_color(parent, call, parent->index / width, parent->index, width, &across);
+    status = split_color(&entry, parent->index / width, parent->index, width, &across);
     if (status == COH_OK)
-        status = split_color(parent, call, parent->index % width, parent->index, width, &down);
+        status = split_color(&entry, parent->index % width, parent->index, width, &down);
     if (status != COH_OK && across)
         retire(across);
     if (status == COH_OK) {
@@ -449,24 +455,24 @@ coh_status coh_team_split_2d(coh_team *parent, int width, coh_team **row, coh_te
 coh_status coh_team_sync(coh_team *team)
 {
     static const char call[] = "coh_team_sync";
+    cohi_entry entry = cohi_entry_of(team, call, COHI_OP_TEAM_SYNC);
     coh_status status = cohi_team_gate(team, call);
     if (status == COH_OK)
-        status = cohi_team_assemble(team, call, COHI_OP_TEAM_SYNC);
-    if (status != COH_OK)
-        return status;
-    return cohi_team_leave(team, cohi_team_line_up(team, call, COHI_OP_TEAM_SYNC));
+        status = cohi_team_enter_waiting(&entry);
+    return status == COH_OK ? cohi_team_leave(team, cohi_team_line_up(&entry)) : status;
 }
 
 coh_status coh_team_barrier(coh_team *team)
 {
     static const char call[] = "coh_team_barrier";
+    cohi_entry entry = cohi_entry_of(team, call, COHI_OP_TEAM_BARRIER);
     coh_status status = cohi_team_gate(team, call);
     if (status == COH_OK)
-        status = cohi_team_assemble(team, call, COHI_OP_TEAM_BARRIER);
+        status = cohi_team_enter_waiting(&entry);
     if (status != COH_OK)
         return status;
     status = cohi_order_quiet(team->world, call, COHI_OP_TEAM_BARRIER);
     if (status == COH_OK)
-        status = cohi_team_line_up(team, call, COHI_OP_TEAM_BARRIER);
+        status = cohi_team_line_up(&entry);
     return cohi_team_leave(team, status);
 }

@@ -56,34 +56,19 @@ static void describe_cut(uint64_t cut, char *text, size_t room)
     }
 }
 
-enum { REDUCES = 1, ROOTED = 2 };
-
-/* Which operations are on data, and what there is to say of them. */
-static const struct data_op {
-    bool is;
-    unsigned shows;
-} data_ops[] = {
-    [COHI_OP_BROADCAST] = {true, ROOTED},
-    [COHI_OP_ALL_REDUCE] = {true, REDUCES},
-    [COHI_OP_REDUCE] = {true, REDUCES | ROOTED},
-    [COHI_OP_REDUCE_SCATTER] = {true, REDUCES},
-    [COHI_OP_ALL_GATHER] = {true, 0},
-    [COHI_OP_GATHER] = {true, ROOTED},
-    [COHI_OP_SCATTER] = {true, ROOTED},
-    [COHI_OP_ALL_TO_ALL] = {true, 0},
-    [COHI_OP_SCAN] = {true, REDUCES},
-    [COHI_OP_SCAN_EXCLUSIVE] = {true, REDUCES},
+/* What there is to say of a collective. */
+static const struct data_row {
+    bool reduces, rooted;
+} data_rows[] = {
+#define ROW(constant, value, name, reduces, root, source, target) [constant] = {reduces, root},
+    COH_COLLECTIVE_TABLE(ROW)
+#undef ROW
 };
-
-static const struct data_op *data_op(unsigned op)
-{
-    bool known = op < sizeof data_ops / sizeof *data_ops && data_ops[op].is;
-    return known ? &data_ops[op] : NULL;
-}
 
 bool cohi_terms_on_data(unsigned op)
 {
-    return data_op(op) != NULL;
+    return op > COHI_OP_COLLECTIVE
+           && op < COHI_OP_COLLECTIVE + sizeof data_rows / sizeof *data_rows;
 }
 
 static const char *or_unknown(const char *name)
@@ -94,7 +79,7 @@ static const char *or_unknown(const char *name)
 static void describe_data(unsigned op, const uint64_t argument[4], char *text, size_t room)
 {
     char cut[64];
-    unsigned shows = data_op(op)->shows;
+    const struct data_row *row = &data_rows[op - COHI_OP_COLLECTIVE];
     coh_dtype dtype = (coh_dtype)(argument[0] & 0xff);
     coh_reduce_op reduce = (coh_reduce_op)(argument[0] >> REDUCE_AT & 0xff);
     size_t used;
@@ -104,10 +89,10 @@ static void describe_data(unsigned op, const uint64_t argument[4], char *text, s
                                 (unsigned long long)(argument[2] >> CUT_BITS));
     else
         used = (size_t)snprintf(text, room, "%s(%s%s%llu %s", cohi_opcode_name(op),
-                                shows & REDUCES ? or_unknown(coh_reduce_op_name(reduce)) : "",
-                                shows & REDUCES ? " of " : "", (unsigned long long)argument[1],
+                                row->reduces ? or_unknown(coh_reduce_op_name(reduce)) : "",
+                                row->reduces ? " of " : "", (unsigned long long)argument[1],
                                 or_unknown(coh_dtype_name(dtype)));
-    if (shows & ROOTED && used < room)
+    if (row->rooted && used < room)
         used +=
             (size_t)snprintf(text + used, room - used, ", root %d", (int)(argument[0] >> ROOT_AT));
     describe_cut(argument[2], cut, sizeof cut);
@@ -147,7 +132,7 @@ static void describe_named(unsigned op, const uint64_t argument[4], char *text, 
 
 void cohi_terms_describe(unsigned op, const uint64_t argument[4], char *text, size_t room)
 {
-    if (data_op(op))
+    if (cohi_terms_on_data(op))
         describe_data(op, argument, text, room);
     else
         describe_named(op, argument, text, room);

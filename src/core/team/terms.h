@@ -26,7 +26,7 @@ uint64_t cohi_cut_of_hash(uint64_t hash);
 /* Where a function reduces, in place of a cut: the bytes of its elements. */
 uint64_t cohi_cut_of_element(size_t bytes);
 
-/* Whether the operation is a collective on data. */
+/* Whether the operation is a collective on data: one of COH_COLLECTIVE_TABLE but the barrier. */
 bool cohi_terms_on_data(unsigned op);
 
 void cohi_terms_pack(const cohi_data_terms *data, uint64_t argument[4]);

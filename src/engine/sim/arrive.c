@@ -154,6 +154,7 @@ static void end_quiet(cohi_fabric *fabric, cohi_flight *flight)
 
 static void end_send(cohi_fabric *fabric, cohi_flight *flight)
 {
+    memcpy(flight->copy + flight->head_bytes, flight->from, flight->bytes - flight->head_bytes);
     if (cohi_fabric_alive(fabric, flight->target))
         return;
     flight->status = COH_PEER_LOST;

@@ -79,8 +79,10 @@ typedef struct cohi_flight {
     int segment;
     uint64_t offset;
     size_t bytes;
-    int told;          /* given to the upcalls, which free it */
-    const char *from;  /* of a put: the caller's memory, or `copy` once that is filled */
+    int told;         /* given to the upcalls, which free it */
+    const char *from; /* of a put: the caller's memory, or `copy` once that is filled; of a message:
+                        * the body, until it is copied */
+    size_t head_bytes; /* of a message */
     char *copy;        /* of a put or a message */
     char *to;          /* of a get or a fetch */
     cohi_op *op;       /* until it is done */
@@ -239,8 +241,9 @@ coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_place from, void *targe
 /* `result` is NULL for a post. */
 coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi_word_call *word,
                               void *result, cohi_op *op);
-coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
-                            cohi_op *op);
+/* The head is copied at once, the body when the op is done. */
+coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                            const void *body, size_t body_bytes, cohi_op *op);
 /* Tells all ranks that this one leaves, after all that it issued; the op is done behind that. */
 coh_status cohi_flight_leave(cohi_endpoint *endpoint, cohi_op *op);
 void cohi_flight_fence(cohi_endpoint *endpoint, unsigned context);

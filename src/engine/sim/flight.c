@@ -318,33 +318,44 @@ coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_place at, const cohi
     return COH_OK;
 }
 
-/* The piece comes last, since its flight then belongs to the upcall. */
-coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
-                            cohi_op *op)
+static cohi_flight *new_message(cohi_endpoint *endpoint, int rank, size_t bytes)
 {
-    cohi_fabric *fabric = endpoint->fabric;
     cohi_flight *flight = cohi_flight_new(endpoint, COHI_VERB_MESSAGE, rank, 2);
     if (!flight)
-        return no_memory("message", count);
-    flight->bytes = count;
-    flight->copy = malloc(count ? count : 1);
-    if (!flight->copy) {
-        cohi_flight_free(flight);
-        return no_memory("message", count);
-    }
-    if (count > 0)
-        memcpy(flight->copy, bytes, count);
+        return NULL;
+    flight->bytes = bytes;
+    flight->copy = malloc(bytes ? bytes : 1);
+    if (flight->copy)
+        return flight;
+    cohi_flight_free(flight);
+    return NULL;
+}
+
+/* The body is copied late, so that a caller which changes it too early is found out. The piece comes
+ * last, since its flight then belongs to the upcall. */
+coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                            const void *body, size_t body_bytes, cohi_op *op)
+{
+    cohi_fabric *fabric = endpoint->fabric;
+    size_t bytes = head_bytes + body_bytes;
+    cohi_flight *flight = new_message(endpoint, rank, bytes);
+    if (!flight)
+        return no_memory("message", bytes);
+    if (head_bytes > 0)
+        memcpy(flight->copy, head, head_bytes);
+    flight->head_bytes = head_bytes;
     uint64_t due = fabric->step;
-    if (op && count <= COHI_INLINE_BYTES) {
-        cohi_op_complete(endpoint, op, COH_OK, -1);
-    } else if (op) {
+    if (body_bytes > 0) {
+        flight->from = body;
         flight->op = op;
         due = draw_due(endpoint, due);
         add_event(fabric, flight, COHI_STAGE_DONE, due);
+    } else if (op) {
+        cohi_op_complete(endpoint, op, COH_OK, -1);
     }
     due = later(draw_due(endpoint, due), endpoint->channel_due[rank]);
     endpoint->channel_due[rank] = due;
-    add_piece(fabric, flight, due, 0, count);
+    add_piece(fabric, flight, due, 0, bytes);
     return COH_OK;
 }
 

@@ -328,13 +328,13 @@ static const cohi_engine_atomic atomic_group = {
 
 /* ---- channel ---- */
 
-static coh_status sim_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t count,
-                           cohi_op *op)
+static coh_status sim_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                           const void *body, size_t body_bytes, cohi_op *op)
 {
     note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_send(endpoint, rank, bytes, count, op);
+        status = cohi_flight_send(endpoint, rank, head, head_bytes, body, body_bytes, op);
     cohi_turn_end(endpoint);
     return status;
 }

@@ -1,0 +1,129 @@
+#include "core/team/standing.h"
+
+#include "core/health/control.h"
+#include "core/health/verdict.h"
+#include "core/team/mark.h"
+#include "core/team/terms.h"
+#include "core/world/world.h"
+
+#include <stdio.h>
+
+#define COHI_OP_FITS(constant, value, name) \
+    _Static_assert((value) < 1 << (31 - COHI_PRINT_OP_AT), "an operation fits a fingerprint");
+COHI_OPCODE_TABLE(COHI_OP_FITS)
+#undef COHI_OP_FITS
+
+/*
+ * Who called what, in one word, so that it arrives whole however many ranks report at once: a bit
+ * that says so, the low bits of the epoch, two operations, two ranks.
+ */
+enum { EPOCH_AT = 48, EPOCH_BITS = 15, THEIR_OP_AT = 40, OUR_OP_AT = 32, OUR_RANK_AT = 16 };
+
+_Static_assert(COHI_RANKS_MAX <= 1 << 16, "two ranks and two operations fit in 48 bits");
+
+static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, cohi_opcode theirs,
+                              int their_rank)
+{
+    uint64_t low_bits = epoch & ((1u << EPOCH_BITS) - 1);
+    return UINT64_C(1) << 63 | low_bits << EPOCH_AT | (uint64_t)theirs << THEIR_OP_AT
+           | (uint64_t)ours << OUR_OP_AT | (uint64_t)our_rank << OUR_RANK_AT | (uint64_t)their_rank;
+}
+
+/* Whether what broke is the present call, or an earlier one. A member that is still behind it can
+ * go on until it comes there: all have come to what is before. */
+static bool has_broken(uint64_t word, uint32_t now)
+{
+    uint32_t ahead = (uint32_t)(word >> EPOCH_AT) - now;
+    ahead &= (1u << EPOCH_BITS) - 1;
+    return word != 0 && (ahead == 0 || ahead >= COHI_POSTS);
+}
+
+void cohi_team_describe_call(const coh_team *team, int rank, uint32_t epoch, unsigned op,
+                             char *text, size_t room)
+{
+    int index = rank < team->world->size ? team->indices[rank] : -1;
+    cohi_meet *meet = index >= 0 ? team->meets[index] : NULL;
+    uint64_t mark = meet ? atomic_load(&cohi_meet_post(meet, epoch)->mark) : 0;
+    uint32_t differs = (cohi_mark_epoch(mark) ^ epoch) & ((1u << EPOCH_BITS) - 1);
+    if (meet && !differs && cohi_mark_print(mark) & COHI_PRINT_DATA)
+        cohi_terms_describe(cohi_meet_terms(meet, epoch)->op,
+                            cohi_meet_terms(meet, epoch)->argument, text, room);
+    else
+        snprintf(text, room, "%s", cohi_opcode_name(op));
+}
+
+static coh_status report_mismatch(coh_team *team, const char *call, uint64_t word)
+{
+    enum { RANK = 0xffff, OP = 0xff };
+    int ours = (int)(word >> OUR_RANK_AT & RANK), theirs = (int)(word & RANK);
+    uint32_t epoch = (uint32_t)(word >> EPOCH_AT);
+    char our_call[128], their_call[128];
+    cohi_team_describe_call(team, ours, epoch, word >> OUR_OP_AT & OP, our_call, sizeof our_call);
+    cohi_team_describe_call(team, theirs, epoch, word >> THEIR_OP_AT & OP, their_call,
+                            sizeof their_call);
+    atomic_store(&team->world->slot->alarm, 1); /* the report may be ahead of its alarm */
+    team->told = true;
+    (void)cohi_world_fail(team->world, call, COH_MISMATCH,
+                          "rank %d called %s where rank %d called %s; all %s must make the same "
+                          "collective calls in the same order",
+                          theirs, their_call, ours, our_call,
+                          team->number == COHI_TEAM_WORLD ? "ranks" : "members of a team");
+    return cohi_fail_peer(COH_MISMATCH, theirs == team->world->rank ? ours : theirs);
+}
+
+/* A rank is in several teams: the error message says which one has lost it. */
+static coh_status name_team(const coh_team *team, int rank, coh_status status)
+{
+    if (team->number < COHI_TEAM_FIRST_FREE)
+        return status;
+    return cohi_fail_reworded(status, "%s; rank %d is a member of team %d", coh_last_error(), rank,
+                              team->number);
+}
+
+coh_status cohi_team_standing(coh_team *team, const char *call)
+{
+    uint64_t mismatch = atomic_load_explicit(&team->mine->mismatch, memory_order_acquire);
+    if (has_broken(mismatch, team->now))
+        return report_mismatch(team, call, mismatch);
+    for (int i = 0; i < team->size; i++) {
+        int rank = team->ranks[i];
+        if (!cohi_verdict_on(team->world, rank))
+            continue;
+        int origin = cohi_verdict_origin(team->world, rank);
+        rank = team->indices[origin] >= 0 ? origin : rank;
+        return name_team(team, rank, cohi_verdict_check(team->world, call, rank));
+    }
+    return COH_OK;
+}
+
+coh_status cohi_team_unreachable_error(coh_team *team, const char *call, int rank)
+{
+    coh_status status = cohi_team_standing(team, call);
+    if (status != COH_OK)
+        return status;
+    return name_team(team, rank, cohi_verdict_presume(team->world, call, rank, COHI_LOSS_LEFT));
+}
+
+static void tell_broken(coh_team *team, uint64_t word)
+{
+    coh_world *world = team->world;
+    static const uint32_t set = 1;
+    size_t place = cohi_slot_meet_offset(world->size, team->number) + offsetof(cohi_meet, mismatch);
+    for (int i = 0; i < team->size; i++) {
+        int to = team->ranks[i];
+        (void)cohi_control_put(world, to, place, &word, sizeof word);
+        (void)cohi_control_fence(world);
+        (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &set, sizeof set);
+    }
+}
+
+coh_status cohi_team_break(const cohi_entry *entry, int index, uint64_t mark)
+{
+    coh_team *team = entry->team;
+    uint64_t word = pack_mismatch(cohi_mark_epoch(mark), entry->op, team->world->rank,
+                                  cohi_mark_op(mark), team->ranks[index]);
+    tell_broken(team, word);
+    coh_status status = cohi_team_standing(team, entry->call);
+    return status != COH_OK ? status
+                            : report_mismatch(team, entry->call, word); /* told of a later one */
+}

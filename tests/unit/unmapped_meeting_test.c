@@ -1,0 +1,121 @@
+/* Members that are not mapped: what a call finds after one in which a word could not be sent, and an
+ * engine that does not say whom it lost. */
+#include "unit.h"
+
+#include "core/team/team.h"
+#include "core/world/world.h"
+
+#include <pthread.h>
+
+enum { RANKS = 2 };
+
+/* ---- an engine that fails when told to ---- */
+
+static struct {
+    const cohi_engine_rma *real;
+    cohi_engine_rma rma;
+    cohi_engine engine;
+    bool refuses_puts;
+    bool loses_nobody; /* a quiet of control writes fails, and no rank is named */
+} broken;
+
+static coh_status put(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
+                      const void *source, size_t bytes, cohi_op *op)
+{
+    return broken.refuses_puts
+               ? COH_NO_MEMORY
+               : broken.real->put(endpoint, context, rank, id, offset, source, bytes, op);
+}
+
+static coh_status quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
+{
+    if (!broken.loses_nobody || context != COHI_CONTEXT_CONTROL)
+        return broken.real->quiet(endpoint, context, op);
+    op->status = COH_PEER_LOST;
+    op->rank = -1;
+    atomic_store(&op->done, 1);
+    return COH_OK;
+}
+
+static void break_engine(coh_world *world)
+{
+    broken.real = world->engine->rma;
+    broken.rma = *broken.real;
+    broken.rma.put = put;
+    broken.rma.quiet = quiet;
+    broken.engine = *world->engine;
+    broken.engine.rma = &broken.rma;
+    world->engine = &broken.engine;
+}
+
+/* ---- two ranks, of which this thread is the first ---- */
+
+static coh_world *worlds[RANKS];
+
+static int open_worlds(void **state)
+{
+    (void)state;
+    coh_options options = COH_OPTIONS_INIT;
+    options.engine = "sim";
+    options.heap = 1 << 20;
+    if (coh_init_threads(RANKS, &options, worlds) != COH_OK)
+        return -1;
+    break_engine(worlds[0]);
+    return worlds[0]->team->mapped ? -1 : 0;
+}
+
+static void *finalize_other(void *world)
+{
+    (void)!coh_finalize(world);
+    return NULL;
+}
+
+/* The first leaves; the other sees that, or meets it. */
+static int close_worlds(void **state)
+{
+    (void)state;
+    pthread_t other;
+    broken.refuses_puts = broken.loses_nobody = false;
+    if (pthread_create(&other, NULL, finalize_other, worlds[1]) != 0)
+        return -1;
+    (void)!coh_finalize(worlds[0]);
+    return pthread_join(other, NULL);
+}
+
+/* ---- the cases ---- */
+
+static void a_rank_that_could_not_tell_is_out_of_step(void **state)
+{
+    (void)state;
+    int64_t value = 1, sum;
+    void *block;
+    broken.refuses_puts = true;
+    assert_int_equal(coh_barrier(worlds[0]), COH_NO_MEMORY);
+    broken.refuses_puts = false;
+    assert_int_equal(coh_barrier(worlds[0]), COH_TRANSPORT);
+    assert_says("collective #1 of this team failed on this rank");
+    assert_int_equal(coh_malloc(worlds[0], 64, &block), COH_TRANSPORT);
+    assert_int_equal(coh_all_reduce(worlds[0]->team, COH_I64, COH_SUM, &value, &sum, 1),
+                     COH_TRANSPORT);
+    assert_says("out of step with the others since");
+}
+
+static void a_lost_rank_without_a_number_is_an_error(void **state)
+{
+    (void)state;
+    void *block;
+    broken.loses_nobody = true;
+    assert_int_equal(coh_malloc(worlds[0], 64, &block), COH_PEER_LOST);
+    assert_says("the operation on rank -1 failed");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_rank_that_could_not_tell_is_out_of_step, open_worlds,
+                                        close_worlds),
+        cmocka_unit_test_setup_teardown(a_lost_rank_without_a_number_is_an_error, open_worlds,
+                                        close_worlds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
