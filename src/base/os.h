@@ -32,6 +32,9 @@ int cohi_os_fd_copy(int fd, int *copy);
 
 int cohi_os_random(void *bytes, size_t count);
 
+/* Takes a connection if one is waiting; EAGAIN when none is. It never blocks. */
+int cohi_os_accept(int listener, int *fd);
+
 /* Starts a thread with all signals blocked. `name` shows in ps and debuggers. */
 int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out);
 
@@ -225,9 +228,6 @@ enum { COHI_OS_FDS_MAX = 4 }; /* descriptors one message may carry */
 /* Listens on, connects to, an abstract AF_UNIX name (no file). */
 int cohi_os_local_listen(const char *name, int *fd);
 int cohi_os_local_connect(const char *name, int *fd);
-
-/* Takes a connection if one is waiting; EAGAIN when none is. */
-int cohi_os_local_accept(int listener, int *fd);
 
 /* The user and process at the other end, from the kernel. */
 int cohi_os_peer_credentials(int fd, uid_t *uid, pid_t *pid);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 bool cohi_os_refused(int error)
@@ -85,6 +86,36 @@ int cohi_os_fd_above_stdio(int *fd)
         return errno;
     close(*fd);
     *fd = moved;
+    return 0;
+}
+
+/* A sandbox may allow accept only, and refuse the newer call. */
+static int accept_either(int listener)
+{
+    int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (made >= 0 || !cohi_os_refused(errno))
+        return made;
+    made = accept(listener, NULL, NULL);
+    if (made >= 0
+        && (fcntl(made, F_SETFD, FD_CLOEXEC) != 0 || fcntl(made, F_SETFL, O_NONBLOCK) != 0)) {
+        cohi_os_close(made);
+        return -1;
+    }
+    return made;
+}
+
+int cohi_os_accept(int listener, int *fd)
+{
+    int held = cohi_cancel_hold(), made = accept_either(listener);
+    int error = made >= 0 ? cohi_os_fd_above_stdio(&made) : errno;
+    cohi_cancel_release(held);
+    if (made < 0)
+        return error == EINTR || error == ECONNABORTED ? EAGAIN : error;
+    if (error) {
+        cohi_os_close(made);
+        return error;
+    }
+    *fd = made;
     return 0;
 }
 

@@ -108,17 +108,10 @@ int cohi_tcp_socket_error(int fd)
 
 int cohi_tcp_socket_accept(int listener, uint64_t timeout_ns, int *fd)
 {
-    int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (made < 0)
-        return errno == EINTR || errno == ECONNABORTED ? EAGAIN : errno;
-    int error = cohi_os_fd_above_stdio(&made);
-    if (error) {
-        cohi_os_close(made);
-        return error;
-    }
-    set_options(made, timeout_ns);
-    *fd = made;
-    return 0;
+    int error = cohi_os_accept(listener, fd);
+    if (!error)
+        set_options(*fd, timeout_ns);
+    return error;
 }
 
 static struct msghdr message_of(const struct iovec *parts, int count)

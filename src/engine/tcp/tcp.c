@@ -454,16 +454,18 @@ static const cohi_engine_atomic tcp_atomic = {
 
 /* ---- channel ---- */
 
-static coh_status tcp_send(cohi_endpoint *endpoint, int rank, const void *bytes, size_t size,
-                           cohi_op *op)
+static coh_status tcp_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                           const void *body, size_t body_bytes, cohi_op *op)
 {
     cohi_tcp_link *link;
     cohi_tcp_request *request;
     coh_status status = begin_request(endpoint, rank, COHI_TCP_MESSAGE, &link, &request);
     if (status != COH_OK)
         return status;
-    request->source = bytes;
-    request->left = size;
+    memcpy(request->head + cohi_tcp_head_bytes(COHI_TCP_MESSAGE), head, head_bytes);
+    request->prefix_bytes = head_bytes;
+    request->source = body;
+    request->left = body_bytes;
     return end_request(link, request, op);
 }
 

@@ -66,7 +66,10 @@ bool cohi_tcp_part_end(cohi_endpoint *endpoint, cohi_tcp_part *part, coh_status 
 
 /* ---- sending (send.c) ---- */
 
-enum { COHI_TCP_INLINE_BYTES = 128 }; /* of a payload that is copied into its request */
+/* Of a payload that is copied into its request: a put's, or the head of a message. */
+enum { COHI_TCP_INLINE_BYTES = COHI_HEAD_BYTES };
+
+_Static_assert((int)COHI_TCP_INLINE_BYTES >= (int)COHI_INLINE_BYTES, "short puts fit too");
 
 /* A request from when it is issued until it is answered or, where it has no answer, sent. */
 typedef struct cohi_tcp_request {
