@@ -795,6 +795,7 @@ static coh_status part(coh_world *world, const char *call)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
         concluded = cohi_team_conclude_all(world, call);
+    atomic_store(&world->parting, status == COH_OK);
     if (status == COH_OK)
         status = cohi_team_meet(&entry);
     return cohi_team_leave(world->team, status == COH_OK ? concluded : status);

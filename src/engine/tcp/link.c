@@ -251,8 +251,7 @@ static cohi_tcp_end conclude_step(cohi_tcp_link *link, int error)
         end.loss = COHI_LOSS_SILENT;
         end.detail = (int)(link->endpoint->link_timeout_ns / COHI_NS_PER_S);
     } else if (error) {
-        end.loss = COHI_LOSS_LINK;
-        end.detail = error;
+        end.loss = error == ECONNREFUSED ? COHI_LOSS_ABSENT : COHI_LOSS_LINK;
     }
     return end;
 }
@@ -379,7 +378,7 @@ void cohi_tcp_link_end(cohi_tcp_link *link, cohi_tcp_end end)
 void cohi_tcp_link_broke(cohi_tcp_link *link, int error)
 {
     uint64_t limit_s = link->endpoint->link_timeout_ns / COHI_NS_PER_S;
-    cohi_tcp_end end = {.loss = COHI_LOSS_LINK, .detail = error};
+    cohi_tcp_end end = {.loss = COHI_LOSS_LINK};
     if (error == ETIMEDOUT)
         end = (cohi_tcp_end){.loss = COHI_LOSS_SILENT, .detail = (int)limit_s};
     if (error && !link->peer_left)
