@@ -61,6 +61,12 @@ extern int test_hosts;
 /* Whether the engine's ranks are processes. */
 bool test_has_processes(const char *engine);
 
+/* Lets modules be found, and ranks of engines between hosts play two unless it was said how many. */
+void test_use_engine(const char *engine);
+
+/* Sets COHORT_HOST for a rank's process, where the ranks play hosts. */
+void test_play_host(int rank, int ranks);
+
 /* The host that a rank plays: blocks of ranks, the first ones longer where they differ. */
 int test_host_of(int rank, int ranks);
 

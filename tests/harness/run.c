@@ -41,13 +41,20 @@ int test_host_of(int rank, int ranks)
     return cohi_pretended_host(rank, ranks, hosts);
 }
 
-static void set_host(const test_job *job, int rank)
+void test_play_host(int rank, int ranks)
 {
     char name[16];
-    if (test_hosts == 0 || !has_processes(job))
+    if (test_hosts == 0)
         return;
-    snprintf(name, sizeof name, "h%d", test_host_of(rank, job->ranks));
+    snprintf(name, sizeof name, "h%d", test_host_of(rank, ranks));
     setenv("COHORT_HOST", name, 1);
+}
+
+void test_use_engine(const char *engine)
+{
+    if (strcmp(engine, "tcp") == 0 && test_hosts == 0)
+        test_hosts = 2;
+    setenv("COHORT_MODULES", TEST_MODULES, 0);
 }
 
 static void set_environment(const test_job *job)
@@ -92,7 +99,8 @@ static test_rank rank_of(const test_job *job, int rank)
 static void child_main(const test_job *job, int index)
 {
     prepare_child(job);
-    set_host(job, index);
+    if (has_processes(job))
+        test_play_host(index, job->ranks);
     test_rank self = rank_of(job, index);
     if (has_processes(job) || job->row->mode == TEST_ALONE)
         test_rank_run(&self);

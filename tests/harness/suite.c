@@ -85,9 +85,12 @@ static void run_plan(void **state)
 {
     const struct plan *plan = *state;
     static test_job job;
+    int hosts = test_hosts;
+    test_use_engine(plan->engine);
     job = (test_job){
         .row = plan->row, .engine = plan->engine, .ranks = rank_count(plan), .seed = choose_seed()};
     test_run(&job);
+    test_hosts = hosts;
     if (test_failed()) {
         print_findings(plan, job.seed);
         fail_msg("%s failed", plan->title);
@@ -231,9 +234,6 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
         setenv("COHORT_CHECK", choice.check, 1);
     test_stacks_open();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (choice.engine && strcmp(choice.engine, "tcp") == 0 && test_hosts == 0)
-        test_hosts = 2;
-    setenv("COHORT_MODULES", TEST_MODULES, 0);
     for (int engine = 0; engine < ENGINES; engine++)
         for (size_t table = 0; table < table_count; table++)
             for (size_t i = 0; i < counts[table]; i++)
