@@ -23,8 +23,29 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* ---- for all, and for engines in modules (os_basic.c) ---- */
+
 /* Whether an errno says that the kernel, or a sandbox, does not allow the call at all. */
 bool cohi_os_refused(int error);
+
+/* "No such file or directory", untranslated; "unknown error" or the like for a number that is none. */
+const char *cohi_os_error_text(int error);
+
+void cohi_os_close(int fd);
+
+/* Moves a descriptor out of 0-2, which the program may believe to be its standard streams. */
+int cohi_os_fd_above_stdio(int *fd);
+
+/* A second descriptor of the same file. */
+int cohi_os_fd_copy(int fd, int *copy);
+
+int cohi_os_random(void *bytes, size_t count);
+
+/* Takes a connection if one is waiting; EAGAIN when none is. It never blocks. */
+int cohi_os_accept(int listener, int *fd);
+
+/* Starts a thread with all signals blocked. `name` shows in ps and debuggers. */
+int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out);
 
 /* ---- memory (os_memory.c) ---- */
 
@@ -180,9 +201,6 @@ int cohi_os_core_now(void);
 /* Identifies this boot of this host; equal exactly for processes that could share memory. */
 uint64_t cohi_os_host_id(void);
 
-/* Starts a thread with all signals blocked. `name` shows in ps and debuggers. */
-int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out);
-
 /* ---- threads (os_threads.c) ---- */
 
 /* The kernel's id of the calling thread. */
@@ -211,22 +229,8 @@ bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_o
 /* How many threads this process has; 0 where the kernel does not tell. */
 int cohi_os_thread_count(void);
 
-/* "No such file or directory", untranslated; "unknown error" or the like for a number that is none.
- */
-const char *cohi_os_error_text(int error);
-
 /* "Segmentation fault", or "unknown" for a signal without a description. */
 const char *cohi_os_signal_text(int signal);
-
-void cohi_os_close(int fd);
-
-/* Moves a descriptor out of 0-2, which the program may believe to be its standard streams. */
-int cohi_os_fd_above_stdio(int *fd);
-
-/* A second descriptor of the same file. */
-int cohi_os_fd_copy(int fd, int *copy);
-
-int cohi_os_random(void *bytes, size_t count);
 
 /* ---- local sockets (os_socket.c) ---- */
 
@@ -235,9 +239,6 @@ enum { COHI_OS_FDS_MAX = 4 }; /* descriptors one message may carry */
 /* Listens on, connects to, an abstract AF_UNIX name (no file). */
 int cohi_os_local_listen(const char *name, int *fd);
 int cohi_os_local_connect(const char *name, int *fd);
-
-/* Takes a connection if one is waiting; EAGAIN when none is. */
-int cohi_os_local_accept(int listener, int *fd);
 
 /* The user and process at the other end, from the kernel. */
 int cohi_os_peer_credentials(int fd, uid_t *uid, pid_t *pid);

@@ -18,11 +18,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-bool cohi_os_refused(int error)
-{
-    return error == ENOSYS || error == EPERM || error == EACCES;
-}
-
 int cohi_os_pidfd_open(pid_t pid, int *fd)
 {
     int made = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -199,48 +194,6 @@ uint64_t cohi_os_host_id(void)
     return hash;
 }
 
-/* The program's limit (ulimit -s) is each thread's default and may be far less than a log hook of
- * the program needs, which runs on our threads too. */
-enum { STACK_LEAST = 256 * 1024 };
-
-static int set_stack(pthread_attr_t *attributes)
-{
-    size_t bytes;
-    int error = pthread_attr_getstacksize(attributes, &bytes);
-    return error || bytes >= STACK_LEAST ? error
-                                         : pthread_attr_setstacksize(attributes, STACK_LEAST);
-}
-
-int cohi_os_thread_start(const char *name, void *(*entry)(void *), void *arg, void *pthread_out)
-{
-    sigset_t all, before;
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return error;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = set_stack(&attributes);
-    if (!error)
-        error = pthread_create((pthread_t *)pthread_out, &attributes, entry, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (!error)
-        pthread_setname_np(*(pthread_t *)pthread_out, name);
-    return error;
-}
-
-/* glibc has the texts without a translation, and safe from every thread; musl's own are both. */
-const char *cohi_os_error_text(int error)
-{
-#ifdef __GLIBC__
-    const char *text = strerrordesc_np(error);
-    return text ? text : "unknown error";
-#else
-    return strerror(error);
-#endif
-}
-
 const char *cohi_os_signal_text(int signal)
 {
 #ifdef __GLIBC__
@@ -258,51 +211,4 @@ int cohi_os_thread_count(void)
 {
     struct stat info;
     return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? (int)info.st_nlink - 2 : 0;
-}
-
-void cohi_os_close(int fd)
-{
-    int kept = errno, held = cohi_cancel_hold();
-    if (fd >= 0)
-        close(fd);
-    cohi_cancel_release(held);
-    errno = kept;
-}
-
-int cohi_os_fd_copy(int fd, int *copy)
-{
-    int made = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (made < 0)
-        return errno;
-    *copy = made;
-    return 0;
-}
-
-int cohi_os_fd_above_stdio(int *fd)
-{
-    if (*fd > STDERR_FILENO)
-        return 0;
-    int moved = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (moved < 0)
-        return errno;
-    close(*fd);
-    *fd = moved;
-    return 0;
-}
-
-int cohi_os_random(void *bytes, size_t count)
-{
-    char *at = bytes;
-    int error = 0, held = cohi_cancel_hold();
-    while (count > 0 && !error) {
-        ssize_t got = getrandom(at, count, 0);
-        if (got < 0 && errno != EINTR)
-            error = errno;
-        if (got > 0) {
-            at += got;
-            count -= (size_t)got;
-        }
-    }
-    cohi_cancel_release(held);
-    return error;
 }

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -62,35 +61,6 @@ int cohi_os_local_connect(const char *name, int *fd)
         return error;
     if (connect(made, (struct sockaddr *)&address, length) != 0) {
         error = errno;
-        cohi_os_close(made);
-        return error;
-    }
-    *fd = made;
-    return 0;
-}
-
-/* A sandbox may allow accept only, and refuse the newer call. */
-static int accept_either(int listener)
-{
-    int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (made >= 0 || !cohi_os_refused(errno))
-        return made;
-    made = accept(listener, NULL, NULL);
-    if (made >= 0
-        && (fcntl(made, F_SETFD, FD_CLOEXEC) != 0 || fcntl(made, F_SETFL, O_NONBLOCK) != 0)) {
-        cohi_os_close(made);
-        return -1;
-    }
-    return made;
-}
-
-int cohi_os_local_accept(int listener, int *fd)
-{
-    int made = accept_either(listener);
-    if (made < 0)
-        return errno == EINTR ? EAGAIN : errno;
-    int error = cohi_os_fd_above_stdio(&made);
-    if (error) {
         cohi_os_close(made);
         return error;
     }

@@ -122,7 +122,7 @@ static coh_status take_callers(cohi_door *door, bool *crowded)
     for (;;) {
         int fd, error = ENOSPC;
         if (door->count < door->room || push_out(door, now))
-            error = cohi_os_local_accept(door->listener, &fd);
+            error = cohi_os_accept(door->listener, &fd);
         if (error == EAGAIN || error == ECONNABORTED)
             return COH_OK;
         if (error == EMFILE || error == ENFILE) {

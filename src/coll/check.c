@@ -118,8 +118,8 @@ static coh_status uniform_span(const cohi_call *call, const cohi_call_blocks *bl
     return COH_OK;
 }
 
-static coh_status check_span(cohi_call *call, cohi_call_blocks *blocks, const char *what, size_t *firsts,
-                             size_t *span)
+static coh_status check_span(cohi_call *call, cohi_call_blocks *blocks, const char *what,
+                             size_t *firsts, size_t *span)
 {
     return call->variable ? variable_span(call, blocks, what, firsts, span)
                           : uniform_span(call, blocks, what, span);

@@ -100,7 +100,9 @@ typedef enum cohi_loss {
     COHI_LOSS_LINK = 7,       /* the connection to it broke */
     COHI_LOSS_KILLED = 8,     /* killed by the simulator; detail: the step */
     COHI_LOSS_REPLACED = 9,   /* its process runs another program */
-    COHI_LOSS_SILENT = 10     /* its host does not answer; detail: for how many seconds */
+    COHI_LOSS_SILENT = 10,    /* its host does not answer; detail: for how many seconds */
+    COHI_LOSS_ABSENT = 11 /* its host answers that nobody listens at its address any more. It ended,
+                               * or it has left without a connection on which to say so */
 } cohi_loss;
 
 /* What an engine tells core. `world` is args->world. */

@@ -44,6 +44,7 @@ static const cohi_services services = {
     .region_commit = cohi_host_region_commit,
     .region_decommit = cohi_host_region_decommit,
     .region_release = cohi_host_region_release,
+    .thread_serves = cohi_os_thread_serves,
 };
 
 /* ---- finding ---- */

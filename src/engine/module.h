@@ -15,6 +15,8 @@
 #include "engine/engine.h"
 #include "memory/host_region.h"
 
+#include <stdbool.h>
+
 /* What there is one of in a process, or what must be the library's own. */
 typedef struct cohi_services {
     size_t size;
@@ -28,6 +30,7 @@ typedef struct cohi_services {
     coh_status (*region_commit)(cohi_host_region *region, uint64_t from, uint64_t to);
     void (*region_decommit)(cohi_host_region *region, uint64_t from, uint64_t to);
     void (*region_release)(cohi_host_region *region);
+    void (*thread_serves)(bool serves);
 } cohi_services;
 
 /* What the symbol is. */
@@ -40,6 +43,13 @@ typedef struct cohi_module {
 } cohi_module;
 
 #define COHI_MODULE_SYMBOL cohort_module
+
+/* The version that a module is of, as coh_version_string writes it. */
+#define COHI_MODULE_TEXT_OF(number) #number
+#define COHI_MODULE_TEXT(major, minor, patch) \
+    COHI_MODULE_TEXT_OF(major) "." COHI_MODULE_TEXT_OF(minor) "." COHI_MODULE_TEXT_OF(patch)
+#define COHI_MODULE_VERSION \
+    COHI_MODULE_TEXT(COH_VERSION_MAJOR, COH_VERSION_MINOR, COH_VERSION_PATCH)
 
 /* Opens the module of engine `name`, once a process: looks in COHORT_MODULES, beside the library, and
  * where it was to be installed. COH_NOT_AVAILABLE with the loader's reason. */

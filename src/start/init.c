@@ -499,7 +499,9 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
 static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
                            uint64_t deadline_ns, cohi_card *cards)
 {
-    cohi_need need = {.size = world->size, .in_process = 0};
+    /* How many hosts there are is not known yet; but nobody pretends to be on one of its own. */
+    cohi_need need = {
+        .size = world->size, .in_process = 0, .hosts = *config->host && world->size > 1 ? 2 : 0};
     const cohi_engine *engine;
     const char *name = options->engine ? options->engine : config->engine;
     cohi_card card = {.fds = {-1, -1}};
@@ -781,6 +783,7 @@ static coh_status part(coh_world *world, const char *call)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
         concluded = cohi_team_conclude_all(world, call);
+    atomic_store(&world->parting, status == COH_OK);
     if (status == COH_OK)
         status = cohi_team_meet(&entry);
     return cohi_team_leave(world->team, status == COH_OK ? concluded : status);

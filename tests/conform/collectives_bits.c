@@ -312,7 +312,7 @@ static void truths_by_force(test_rank *self)
 const test_case conform_coll_bits[] = {
     IN_WORLDS(bits_are_equal, "S39", FROM_TWO, .limit_s = 60),
     CASE(bits_with_mixed_memory, "S39", ON_MEMORY, FROM_TWO),
-    CASE(bits_of_nans, "S39 S40", ON_SHM, TEST_TSAN ? 0 : SIZE(2) | SIZE(3), .limit_s = 60),
+    CASE(bits_of_nans, "S39 S40", ON_PROCESSES, TEST_TSAN ? 0 : SIZE(2) | SIZE(3), .limit_s = 60),
     IN_WORLDS(deterministic_by_choice, "S39", FROM_TWO, .limit_s = 60),
     IN_WORLDS(deterministic_by_force, "S39", SIZE(2) | SIZE(3) | SIZE(5), .limit_s = 120),
     IN_WORLDS(truths_by_force, "S40", SIZE(1) | SIZE(2) | SIZE(3) | SIZE(6), .limit_s = 60),

@@ -270,13 +270,13 @@ static void forced_in_order(test_rank *self)
                                         [COH_COLLECTIVE_REDUCE_SCATTER] = "REDUCE_SCATTER",
                                         [COH_COLLECTIVE_SCAN] = "SCAN"};
     const cohi_algorithm *row;
-    bool mapped = strncmp(self->engine, "sim", 3) != 0;
+    bool mapped = strncmp(self->engine, "sim", 3) != 0 && (test_hosts < 2 || self->size == 1);
     for (unsigned i = 0; (row = cohi_algorithm_at(i)) && !test_failed(); i++) {
         char knobs[96];
         bool reduces = row->kind < sizeof kinds / sizeof *kinds && kinds[row->kind];
         bool by_place = strcmp(row->name, "two-shot") == 0 || strcmp(row->name, "direct") == 0;
         if (!reduces || !(row->traits & COHI_RANK_ORDER) || (!mapped && row->traits & COHI_MAPPED)
-            || (by_place && strcmp(self->engine, "shm") == 0)) /* private memory has no place */
+            || (by_place && test_has_processes(self->engine))) /* private memory has no place */
             continue;
         snprintf(knobs, sizeof knobs, "COHORT_%s=%s", kinds[row->kind], row->name);
         worlds_run(self, knobs, in_every_way);

@@ -207,7 +207,7 @@ const test_case conform_coll_sizes[] = {
     {.name = "staged_one_after_another",
      .rows = "S36",
      .body = staged_one_after_another,
-     .engines = ON_SHM,
+     .engines = ON_PROCESSES,
      .sizes = SIZE(2),
      .limit_s = 60},
     CASE(barrier_start_completes, "S5", ON_MEMORY, ANY_SIZE),

@@ -450,8 +450,8 @@ static void closed_streams_crew(test_rank *self)
 
 const test_case conform_life[] = {
     CASE(crews_one_after_another, "S46", ON_THREADS | ON_SIM, SIZE(1), .mode = TEST_ALONE),
-    CASE(jobs_one_after_another, "S46", ON_SHM, FROM_TWO, .mode = TEST_UNJOINED),
-    CASE(two_jobs_at_once, "S46", ON_SHM, ANY_SIZE, .mode = TEST_UNJOINED),
+    CASE(jobs_one_after_another, "S46", ON_PROCESSES, FROM_TWO, .mode = TEST_UNJOINED),
+    CASE(two_jobs_at_once, "S46", ON_PROCESSES, ANY_SIZE, .mode = TEST_UNJOINED),
     CASE(two_crews_at_once, "S46", ON_THREADS | ON_SIM, SIZE(1), .mode = TEST_ALONE),
     CASE(finalize_completes, "S46", ON_MEMORY, ANY_SIZE),
     CASE(finalize_moves_messages, "S46", ON_MAPPED, FROM_TWO),
@@ -461,12 +461,12 @@ const test_case conform_life[] = {
     CASE(other_launchers, "S46 F38", ON_SHM, SIZE(1), .mode = TEST_ALONE),
     CASE(facts, "S46", ON_ALL, ANY_SIZE),
     CASE(fork_is_harmless, "S47 F26", ON_MEMORY, SIZE(1) | SIZE(3)),
-    CASE(forked_child_may_exit, "S47", ON_SHM, SIZE(1) | SIZE(3)),
+    CASE(forked_child_may_exit, "S47", ON_PROCESSES, SIZE(1) | SIZE(3)),
     CASE(exec_is_harmless, "S47", ON_MEMORY, SIZE(1) | SIZE(3)),
     CASE(descriptors_close_on_exec, "S47", ON_MEMORY, SIZE(3)),
     CASE(signals_all_the_time, "S48 F26", ON_MEMORY, SIZE(1) | SIZE(3) | SIZE(4), .limit_s = 60),
-    CASE(signals_while_joining, "S48 F26", ON_SHM, FROM_TWO, .mode = TEST_UNJOINED),
-    CASE(closed_streams, "S48", ON_SHM, SIZE(1) | SIZE(3), .mode = TEST_UNJOINED),
+    CASE(signals_while_joining, "S48 F26", ON_PROCESSES, FROM_TWO, .mode = TEST_UNJOINED),
+    CASE(closed_streams, "S48", ON_PROCESSES, SIZE(1) | SIZE(3), .mode = TEST_UNJOINED),
     CASE(closed_streams_crew, "S48", ON_THREADS | ON_SIM, SIZE(3), .mode = TEST_ALONE),
 };
 CONFORM_COUNT(life);

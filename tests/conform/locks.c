@@ -311,7 +311,7 @@ const test_case conform_locks[] = {
     CASE(locks_nest, "F2", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(tried_locks_exclude, "F2", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(testing_tells, "F2", ON_MEMORY, FROM_TWO),
-    CASE(served_in_order, "F2", ON_MAPPED, FROM_TWO),
+    CASE(served_in_order, "F2", ON_MAPPED | ON_TCP, FROM_TWO),
     CASE(bad_locks_refused, "F17", ON_MEMORY, ANY_SIZE),
     CASE(only_the_holder_clears, "F17", ON_MEMORY, ANY_SIZE),
     CASE(threads_of_a_rank_ask, "S14", ON_MEMORY, ANY_SIZE, .limit_s = 30),

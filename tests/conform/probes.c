@@ -145,7 +145,7 @@ static void all_requests_but_two(test_rank *self)
 const test_case conform_probes[] = {
     CASE(probe_waits_for_a_message, "S43", ON_ALL, ANY_SIZE),
     CASE(probe_wait_arguments, "F17", ON_ALL, SIZE(1) | SIZE(3)),
-    CASE(probe_for_what_cannot_come, "F17", ON_MAPPED, SIZE(1) | SIZE(3),
+    CASE(probe_for_what_cannot_come, "F17", ON_MAPPED | ON_TCP, SIZE(1) | SIZE(3),
          .environment = "COHORT_STALL=1"),
     CASE(length_of_what_does_not_fit, "S44", ON_ALL, ANY_SIZE),
     CASE(all_requests, "S43", ON_ALL, ANY_SIZE),

@@ -246,6 +246,6 @@ const test_case conform_rma[] = {
     CASE(everybody_at_once, "S27", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(overlap_with_oneself, "S29", ON_MEMORY, ANY_SIZE),
     CASE(small_puts_are_whole, "S27", ON_MEMORY, FROM_TWO),
-    CASE(over_two_gib, "S27", ON_SHM, SIZE(2), .limit_s = 240),
+    CASE(over_two_gib, "S27", ON_PROCESSES, SIZE(2), .limit_s = 240),
 };
 CONFORM_COUNT(rma);

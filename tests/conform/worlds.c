@@ -60,7 +60,7 @@ void worlds_run(test_rank *self, const char *knobs, void (*body)(test_rank *self
     test_rank here = *self;
     body_of_all = body;
     set_knobs(knobs, true);
-    if (strcmp(self->engine, "shm") != 0)
+    if (!test_has_processes(self->engine))
         test_crew(self, self->size, run_and_leave);
     else if (join_next(self, number++, &here.world))
         run_and_leave(&here);

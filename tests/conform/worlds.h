@@ -26,8 +26,8 @@ void worlds_run(test_rank *self, const char *knobs, void (*body)(test_rank *self
 /* Zero at first, the same on all ranks, kept from one world to the next. */
 void *worlds_scratch(const test_rank *self);
 
-#define IN_WORLDS(function, row_names, on_sizes, ...)                                \
-    CASE(function, row_names, ON_SHM, on_sizes, .mode = TEST_UNJOINED, __VA_ARGS__), \
+#define IN_WORLDS(function, row_names, on_sizes, ...)                                      \
+    CASE(function, row_names, ON_PROCESSES, on_sizes, .mode = TEST_UNJOINED, __VA_ARGS__), \
         CASE(function, row_names, ON_CREW, on_sizes, .mode = TEST_ALONE, __VA_ARGS__)
 
 #endif

@@ -387,10 +387,10 @@ static void stuck_beside_an_idle_pool(test_rank *self)
 
 #define STALL "COHORT_STALL=1 COHORT_WARN=0.3"
 
-/* On processes with the default of COHORT_STALL: nothing is in doubt. */
-#define CIRCLE(body, size)                                                           \
-    CASE(body, "F5 F44", ON_SHM, SIZE(size), .mode = TEST_UNJOINED),                 \
-        CASE(body, "F5 F44", ON_THREADS | ON_SIM, SIZE(size), .mode = TEST_UNJOINED, \
+/* On processes of one host with the default of COHORT_STALL: nothing is in doubt. */
+#define CIRCLE(body, size)                                                                    \
+    CASE(body, "F5 F44", ON_SHM, SIZE(size), .mode = TEST_UNJOINED),                          \
+        CASE(body, "F5 F44", ON_THREADS | ON_SIM | ON_TCP, SIZE(size), .mode = TEST_UNJOINED, \
              .environment = STALL)
 
 const test_case fault_circles[] = {
@@ -413,7 +413,7 @@ const test_case fault_circles[] = {
          .environment = STALL),
     CASE(slow_inside_a_wait, "F9a", ON_MAPPED, SIZE(2), .mode = TEST_UNJOINED,
          .environment = STALL),
-    CASE(stuck_beside_an_idle_pool, "F5", ON_SHM, SIZE(2), .mode = TEST_UNJOINED,
+    CASE(stuck_beside_an_idle_pool, "F5", ON_PROCESSES, SIZE(2), .mode = TEST_UNJOINED,
          .environment = STALL),
 };
 FAULT_COUNT(circles);

@@ -281,11 +281,11 @@ static void busy_before_all_reduce(test_rank *self)
 }
 
 /* Names end with the collective. */
-#define STRUCK(title, function, action, operation, nth, more)                               \
-    {                                                                                       \
-        .name = title, .rows = "F1", .body = function, .engines = ON_SHM, .sizes = SIZE(4), \
-        .mode = TEST_UNJOINED, .victims = VICTIM(VICTIM_RANK), .limit_s = 60,               \
-        .environment = "COHORT_FAULT=" action "@" operation ":" nth ",rank=1" more          \
+#define STRUCK(title, function, action, operation, nth, more)                                     \
+    {                                                                                             \
+        .name = title, .rows = "F1", .body = function, .engines = ON_PROCESSES, .sizes = SIZE(4), \
+        .mode = TEST_UNJOINED, .victims = VICTIM(VICTIM_RANK), .limit_s = 60,                     \
+        .environment = "COHORT_FAULT=" action "@" operation ":" nth ",rank=1" more                \
     }
 #define KILLED_IN(operation)                                                         \
     STRUCK("killed_in_" operation, lost_in, "kill", operation, "3", ""),             \
@@ -307,7 +307,7 @@ const test_case fault_collectives[] = {
     KILLED_IN("all_to_all"),
     KILLED_IN("scan"),
     KILLED_IN("scan_exclusive"),
-    CASE(killed_any_time, "F1", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+    CASE(killed_any_time, "F1", ON_PROCESSES, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK), .limit_s = 60, .director = kill_at_some_time),
     CASE(leaves_a_request, "F1 F7 F26", ON_ALL, SIZE(3), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),

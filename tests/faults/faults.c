@@ -12,7 +12,7 @@ void fault_stamp(_Atomic uint64_t *stamp)
 
 void fault_die(const test_rank *self)
 {
-    if (strcmp(self->engine, "shm") == 0)
+    if (test_has_processes(self->engine))
         raise(SIGKILL);
 }
 

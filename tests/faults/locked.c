@@ -342,8 +342,8 @@ static void holder_leaves_after_a_loss(test_rank *self)
     (void)coh_finalize(self->world); /* it may report the loss; it must come back */
 }
 
-#define DEADLY(function, size, ...)                                                \
-    CASE(function, "F2", ON_SHM, SIZE(size), .mode = TEST_UNJOINED, .limit_s = 30, \
+#define DEADLY(function, size, ...)                                                      \
+    CASE(function, "F2", ON_PROCESSES, SIZE(size), .mode = TEST_UNJOINED, .limit_s = 30, \
          .victims = VICTIM(VICTIM_RANK), __VA_ARGS__)
 
 const test_case fault_locked[] = {

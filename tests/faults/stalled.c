@@ -288,7 +288,7 @@ static void steady_progress(test_rank *self)
 
 #define STOPPED_IN(operation)                                                                    \
     {                                                                                            \
-        .name = "stopped_in_" operation, .rows = "F5", .body = stopped, .engines = ON_SHM,       \
+        .name = "stopped_in_" operation, .rows = "F5", .body = stopped, .engines = ON_PROCESSES, \
         .sizes = SIZE(4), .mode = TEST_UNJOINED, .victims = VICTIM(STUCK),                       \
         .environment = "COHORT_FAULT=stop@" operation ":2,rank=1 COHORT_STALL=1 COHORT_WARN=0.3" \
     }
@@ -297,15 +297,15 @@ const test_case fault_stalled[] = {
     STOPPED_IN("barrier"),
     STOPPED_IN("put"),
     STOPPED_IN("malloc"),
-    CASE(stopped_outside, "F5", ON_SHM, SIZE(3), .mode = TEST_UNJOINED, .victims = VICTIM(STUCK),
-         .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
-    CASE(barriers_through_a_pause, "F6", ON_SHM | ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
+    CASE(stopped_outside, "F5", ON_PROCESSES, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(STUCK), .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
+    CASE(barriers_through_a_pause, "F6", ON_PROCESSES | ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3", .director = pause_all),
     CASE(busy_is_only_warned_of, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(busy_past_the_timeout, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
-    CASE(stragglers_to_a_barrier, "F9a", ON_SHM, SIZE(4), .mode = TEST_UNJOINED,
+    CASE(stragglers_to_a_barrier, "F9a", ON_PROCESSES, SIZE(4), .mode = TEST_UNJOINED,
          .environment = "COHORT_TIMEOUT=0.8"),
     CASE(stragglers_to_an_all_reduce, "F9a", ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
          .environment = "COHORT_TIMEOUT=0.8"),

@@ -246,7 +246,7 @@ static void words_of_the_lost(test_rank *self)
 #define STRUCK(operation, nth)                                                            \
     {                                                                                     \
         .name = "killed_in_" operation "_" nth, .rows = "F1", .body = lost_in_vocabulary, \
-        .engines = ON_SHM, .sizes = SIZE(4), .mode = TEST_UNJOINED,                       \
+        .engines = ON_PROCESSES, .sizes = SIZE(4), .mode = TEST_UNJOINED,                 \
         .environment = "COHORT_FAULT=kill@" operation ":" nth ",rank=1",                  \
         .victims = VICTIM(VICTIM_RANK)                                                    \
     }

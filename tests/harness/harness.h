@@ -2,8 +2,8 @@
  * harness.h - runs one case with n ranks on one engine, and notices everything that goes wrong.
  *
  * A case is a row: a body that each rank runs, the engines and sizes that it is for, its time
- * limit. The ranks run in processes that the harness forks: n of them on `shm`, one with n
- * threads on the engines that live in one process. Every run has its own time limit; when it
+ * limit. The ranks run in processes that the harness forks: n of them on `shm` and `tcp`, one with
+ * n threads on the engines that live in one process. Every run has its own time limit; when it
  * passes, the stacks of all threads of the run are printed and the run is killed. After each run
  * the harness looks for what was left behind: processes, descriptors, sockets, names in /dev/shm.
  *
@@ -34,8 +34,10 @@ enum {
     ON_SHM = 2,
     ON_SIM = 4,
     ON_CHANNEL = 8, /* sim:channel, which has no one-sided memory */
+    ON_TCP = 16,    /* processes that play several hosts: mapped inside of one, links between */
     ON_MAPPED = ON_THREADS | ON_SHM,
-    ON_MEMORY = ON_MAPPED | ON_SIM,
+    ON_PROCESSES = ON_SHM | ON_TCP,
+    ON_MEMORY = ON_MAPPED | ON_SIM | ON_TCP,
     ON_CREW = ON_THREADS | ON_SIM | ON_CHANNEL, /* ranks inside one process */
     ON_ALL = ON_MEMORY | ON_CHANNEL
 };
@@ -55,6 +57,15 @@ typedef enum test_mode {
 
 /* Hosts that the ranks of a run play; 0: what the engine does by itself. Set by --hosts. */
 extern int test_hosts;
+
+/* Whether the engine's ranks are processes. */
+bool test_has_processes(const char *engine);
+
+/* Lets modules be found, and ranks of engines between hosts play two unless it was said how many. */
+void test_use_engine(const char *engine);
+
+/* Sets COHORT_HOST for a rank's process, where the ranks play hosts. */
+void test_play_host(int rank, int ranks);
 
 /* The host that a rank plays: blocks of ranks, the first ones longer where they differ. */
 int test_host_of(int rank, int ranks);

@@ -1,5 +1,7 @@
 #include "page.h"
 
+#include "base/pretend.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +16,14 @@ int test_hosts;
 static const double DEFAULT_LIMIT_S = 30;
 static const double SANITIZED_STRETCH = 3;
 
+bool test_has_processes(const char *engine)
+{
+    return strcmp(engine, "shm") == 0 || strcmp(engine, "tcp") == 0;
+}
+
 static bool has_processes(const test_job *job)
 {
-    return strcmp(job->engine, "shm") == 0 && job->row->mode != TEST_ALONE;
+    return test_has_processes(job->engine) && job->row->mode != TEST_ALONE;
 }
 
 static void set_variable(char *assignment)
@@ -31,17 +38,23 @@ static void set_variable(char *assignment)
 int test_host_of(int rank, int ranks)
 {
     int hosts = test_hosts == 0 ? 1 : test_hosts < ranks ? test_hosts : ranks;
-    int each = ranks / hosts, more = ranks % hosts, in_longer = more * (each + 1);
-    return rank < in_longer ? rank / (each + 1) : more + (rank - in_longer) / each;
+    return cohi_pretended_host(rank, ranks, hosts);
 }
 
-static void set_host(const test_job *job, int rank)
+void test_play_host(int rank, int ranks)
 {
     char name[16];
-    if (test_hosts == 0 || !has_processes(job))
+    if (test_hosts == 0)
         return;
-    snprintf(name, sizeof name, "h%d", test_host_of(rank, job->ranks));
+    snprintf(name, sizeof name, "h%d", test_host_of(rank, ranks));
     setenv("COHORT_HOST", name, 1);
+}
+
+void test_use_engine(const char *engine)
+{
+    if (strcmp(engine, "tcp") == 0 && test_hosts == 0)
+        test_hosts = 2;
+    setenv("COHORT_MODULES", TEST_MODULES, 0);
 }
 
 static void set_environment(const test_job *job)
@@ -86,7 +99,8 @@ static test_rank rank_of(const test_job *job, int rank)
 static void child_main(const test_job *job, int index)
 {
     prepare_child(job);
-    set_host(job, index);
+    if (has_processes(job))
+        test_play_host(index, job->ranks);
     test_rank self = rank_of(job, index);
     if (has_processes(job) || job->row->mode == TEST_ALONE)
         test_rank_run(&self);

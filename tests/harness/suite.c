@@ -16,9 +16,7 @@ static const struct engine_row {
     const char *name;
     unsigned mask;
 } engines[] = {
-    {"threads", ON_THREADS},
-    {"shm", ON_SHM},
-    {"sim", ON_SIM},
+    {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP}, {"sim", ON_SIM},
     {"sim:channel", ON_CHANNEL},
 };
 
@@ -87,9 +85,12 @@ static void run_plan(void **state)
 {
     const struct plan *plan = *state;
     static test_job job;
+    int hosts = test_hosts;
+    test_use_engine(plan->engine);
     job = (test_job){
         .row = plan->row, .engine = plan->engine, .ranks = rank_count(plan), .seed = choose_seed()};
     test_run(&job);
+    test_hosts = hosts;
     if (test_failed()) {
         print_findings(plan, job.seed);
         fail_msg("%s failed", plan->title);
@@ -132,7 +133,7 @@ static int usage(const char *program, const char *complaint, const char *value)
 {
     fprintf(stderr,
             "%s: %s '%s'\n"
-            "usage: %s [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
+            "usage: %s [--engine threads|shm|tcp|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
             "       [--check on|order] [--hosts K] [--heap 1..62] [--repeat N] [--list]\n",
             program, complaint, value, program, SIZE_MOST);
     return 2;
@@ -149,9 +150,12 @@ static bool known_engine(const char *name)
 static int parse(int argc, char **argv, struct choice *choice)
 {
     static const struct option names[] = {
-        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
-        {"list", no_argument, NULL, 'l'},         {"check", required_argument, NULL, 'k'},
+        {"engine", required_argument, NULL, 'e'},
+        {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},
+        {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},
+        {"check", required_argument, NULL, 'k'},
         {"hosts", required_argument, NULL, 'h'},
         {"heap", required_argument, NULL, 'p'},
         {NULL, 0, NULL, 0},

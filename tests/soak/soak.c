@@ -23,7 +23,7 @@ struct order {
 static const struct order mixture[] = {
     {.engine = "threads", .ranks = 3},     {.engine = "shm", .ranks = 2},
     {.engine = "shm", .ranks = 5},         {.engine = "sim", .ranks = 3},
-    {.engine = "sim:channel", .ranks = 4},
+    {.engine = "sim:channel", .ranks = 4}, {.engine = "tcp", .ranks = 5},
 };
 
 enum { MIXTURE = sizeof mixture / sizeof *mixture };
@@ -142,6 +142,8 @@ static int run_process(const struct order *order, const coh_unique_id *id, int r
     coh_options options = COH_OPTIONS_INIT;
     coh_world *world;
     options.engine = order->engine;
+    test_use_engine(order->engine);
+    test_play_host(rank, order->ranks);
     alarm((unsigned)(order->seconds + HANG_S));
     if (coh_init_unique_id(id, rank, order->ranks, &options, &world) != COH_OK)
         return complain("coh_init_unique_id");
@@ -190,7 +192,7 @@ static int run_crew(const struct order *order)
 static int start(const struct order *order)
 {
     coh_unique_id id;
-    bool crew = strcmp(order->engine, "shm") != 0;
+    bool crew = !test_has_processes(order->engine);
     int children = crew ? 1 : order->ranks, failed = 0;
     printf("soak: %s x%d, seed %llu\n", order->engine, order->ranks,
            (unsigned long long)order->seed);
@@ -230,7 +232,7 @@ static int start_mixture(const struct order *like)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: soak [--engine threads|shm|sim|sim:channel] [--ranks 1..%d] [--seconds S]\n"
+            "usage: soak [--engine threads|shm|tcp|sim|sim:channel] [--ranks 1..%d] [--seconds S]\n"
             "            [--seed N] [--phases N]\n"
             "Without an engine, some of each share the time.\n",
             SOAK_RANKS);

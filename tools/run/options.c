@@ -118,6 +118,15 @@ static int take_keep_going(void *target, const char *flag, const char *value)
     return 0;
 }
 
+static int take_pretend_hosts(void *target, const char *flag, const char *value)
+{
+    uint64_t count;
+    if (cohi_parse_count(flag, value, 1, COHI_RUN_RANKS_MAX, &count) != COH_OK)
+        return -1;
+    ((cohi_run_options *)target)->pretend_hosts = (int)count;
+    return 0;
+}
+
 static int take_race_check(void *target, const char *flag, const char *value)
 {
     (void)flag;
@@ -142,6 +151,10 @@ static const cohi_flag_row flags[] = {
     {"race-check", 0, NULL,
      "show what a forgotten barrier, wait, quiet or fence does; sets COHORT_CHECK",
      take_race_check},
+    {"pretend-hosts", 0, "K",
+     "let the ranks play K hosts, in blocks; sets COHORT_HOST for each, so that engine tcp is "
+     "chosen",
+     take_pretend_hosts},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -194,6 +207,31 @@ void cohi_run_options_free(cohi_run_options *options)
         free(options->environment[i]);
 }
 
+static int check_hosts(const cohi_run_options *options)
+{
+    if (options->pretend_hosts <= options->ranks)
+        return 0;
+    return cohi_flags_refuse(&cohi_run_usage, "--pretend-hosts %d: there %s %d rank%s",
+                             options->pretend_hosts, options->ranks > 1 ? "are" : "is",
+                             options->ranks, options->ranks > 1 ? "s" : "");
+}
+
+/* One that is not named is chosen by the ranks; but a job of several hosts is refused here if there is
+ * none for it. */
+static int check_engine(const cohi_run_options *options)
+{
+    const cohi_engine *engine;
+    cohi_need need = {.size = options->ranks, .in_process = 0, .hosts = options->pretend_hosts};
+    const char *name = options->engine;
+    if (!name && options->pretend_hosts > 1)
+        name = "any";
+    if (!name || cohi_engine_select(name, &need, &engine) == COH_OK)
+        return 0;
+    return cohi_flags_refuse(&cohi_run_usage, "%s%s: %s",
+                             options->engine ? "--engine " : "--pretend-hosts",
+                             options->engine ? options->engine : "", coh_last_error());
+}
+
 int cohi_run_parse(int argc, char **argv, cohi_run_options *options, int *status)
 {
     *options = (cohi_run_options){.ranks = 1, .grace_ns = 700 * COHI_NS_PER_MS};
@@ -205,13 +243,11 @@ int cohi_run_parse(int argc, char **argv, cohi_run_options *options, int *status
         *status = cohi_flags_refuse(&cohi_run_usage, "no PROGRAM was given");
         return -1;
     }
-    const cohi_engine *engine;
-    cohi_need need = {.size = options->ranks, .in_process = 0};
-    if (options->engine && cohi_engine_select(options->engine, &need, &engine) != COH_OK) {
-        *status = cohi_flags_refuse(&cohi_run_usage, "--engine %s: %s", options->engine,
-                                    coh_last_error());
+    *status = check_hosts(options);
+    if (*status == 0)
+        *status = check_engine(options);
+    if (*status != 0)
         return -1;
-    }
     options->command = argv + first;
     add_flag_variables(options);
     return 0;

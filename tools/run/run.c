@@ -288,6 +288,7 @@ static void describe_charge(cohi_job *run)
     run->charge.command = run->options.command;
     run->charge.environment = run->options.environment;
     run->charge.bind_core = run->options.bind_core;
+    run->charge.pretend_hosts = run->options.pretend_hosts;
     run->charge.board = &run->board;
     run->charge.launcher = getpid();
     run->charge.inherited = run->inherited;

@@ -45,6 +45,7 @@ typedef struct cohi_run_options {
     int bind_core;
     int keep_going;
     int race_check;
+    int pretend_hosts; /* 0: none */
     char **command;
 } cohi_run_options;
 

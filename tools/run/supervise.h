@@ -27,6 +27,7 @@ typedef struct cohi_charge {
     char **command;            /* argv of the program, NULL-terminated */
     char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
     int bind_core;             /* not 0: one core a rank */
+    int pretend_hosts;         /* that the ranks play; 0: none */
     const cohi_board *board;   /* mapped before the fork */
     cohi_snapshot *snapshot;   /* so is this */
     int control;               /* the supervisor's end of the socket to the launcher */

@@ -7,7 +7,8 @@ cohi_span cohi_shard(const cohi_call *call, int index)
 {
     if (call->kind != COH_COLLECTIVE_REDUCE_SCATTER && call->kind != COH_COLLECTIVE_ALL_GATHER)
         return cohi_slice(call->count, call->team->size, index);
-    const cohi_call_blocks *blocks = call->kind == COH_COLLECTIVE_ALL_GATHER ? &call->to : &call->from;
+    const cohi_call_blocks *blocks =
+        call->kind == COH_COLLECTIVE_ALL_GATHER ? &call->to : &call->from;
     return (cohi_span){cohi_block_first(blocks, index), cohi_block_count(blocks, index)};
 }
 

@@ -65,6 +65,9 @@ static void describe_loss(cohi_loss loss, int detail, char *text, size_t room)
     case COHI_LOSS_SILENT:
         snprintf(text, room, "its host has not answered for %d s", detail);
         return;
+    case COHI_LOSS_ABSENT:
+        snprintf(text, room, "nobody listens at its address any more");
+        return;
     case COHI_LOSS_ENDED:
         break;
     }
@@ -190,9 +193,14 @@ void cohi_verdict_spread(coh_world *world)
     }
 }
 
+/* In the last meeting of all, ranks that need no more of it are gone already. */
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail)
 {
-    cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
+    coh_world *told = world;
+    if (loss == COHI_LOSS_ABSENT && atomic_load(&told->parting))
+        atomic_store_explicit(&told->left[rank], true, memory_order_release);
+    else
+        cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
 }
 
 void cohi_verdict_silent(void *world, int rank, uint64_t silent_ns)

@@ -116,8 +116,9 @@ struct coh_world {
     struct cohi_fault *fault;
     struct cohi_race *race; /* NULL unless races are looked for (core/onesided/race.h) */
     const struct cohi_delays
-        *delays;               /* what holds puts back, or NULL: the engine (core/health/order.h) */
-    bool watched;              /* by the watcher thread */
+        *delays;         /* what holds puts back, or NULL: the engine (core/health/order.h) */
+    bool watched;        /* by the watcher thread */
+    atomic_bool parting; /* in the last meeting, from which others leave as soon as they can */
     pthread_mutex_t team_lock; /* of the next three */
     coh_team *teams;           /* all, destroyed ones too */
     uint64_t free_teams;       /* numbers, a bit each */

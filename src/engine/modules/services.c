@@ -18,7 +18,7 @@ void cohi_services_set(const cohi_services *given)
 
 coh_status cohi_fail(coh_status status, const char *format, ...)
 {
-    char message[COHI_SENTENCE_BYTES];
+    char message[COHI_ERROR_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -28,7 +28,7 @@ coh_status cohi_fail(coh_status status, const char *format, ...)
 
 coh_status cohi_fail_os(int error, const char *format, ...)
 {
-    char message[COHI_SENTENCE_BYTES];
+    char message[COHI_ERROR_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -43,7 +43,7 @@ int cohi_log_wants(coh_log_level level)
 
 void cohi_log(coh_log_level level, const char *format, ...)
 {
-    char message[COHI_SENTENCE_BYTES];
+    char message[COHI_ERROR_TEXT_BYTES];
     if (!services->log_wants(level))
         return;
     va_list arguments;
@@ -81,4 +81,9 @@ void cohi_host_region_decommit(cohi_host_region *region, uint64_t from, uint64_t
 void cohi_host_region_release(cohi_host_region *region)
 {
     services->region_release(region);
+}
+
+void cohi_os_thread_serves(bool serves)
+{
+    services->thread_serves(serves);
 }

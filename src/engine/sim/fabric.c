@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/pretend.h"
 
 #include <stdlib.h>
 
@@ -39,14 +40,10 @@ cohi_endpoint *cohi_fabric_alive(cohi_fabric *fabric, int rank)
     return endpoint && !endpoint->killed_at ? endpoint : NULL;
 }
 
-/* The first hosts have one rank more where they do not divide evenly. */
 int cohi_fabric_host(const cohi_fabric *fabric, int rank)
 {
-    int hosts = fabric->script.hosts, size = fabric->size;
-    if (hosts == 0)
-        return rank;
-    int each = size / hosts, more = size % hosts, in_longer = more * (each + 1);
-    return rank < in_longer ? rank / (each + 1) : more + (rank - in_longer) / each;
+    int hosts = fabric->script.hosts;
+    return hosts == 0 ? rank : cohi_pretended_host(rank, fabric->size, hosts);
 }
 
 int cohi_fabric_neighbors(const cohi_fabric *fabric, int rank, int other)

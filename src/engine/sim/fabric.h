@@ -241,8 +241,8 @@ coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const 
 coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
                            size_t bytes, cohi_op *op);
 /* `result` is NULL for a post. */
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at, const cohi_word_call *word,
-                              void *result, cohi_op *op);
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at,
+                              const cohi_word_call *word, void *result, cohi_op *op);
 /* The head is copied at once, the body when the op is done. */
 coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
                             const void *body, size_t body_bytes, cohi_op *op);

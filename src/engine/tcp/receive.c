@@ -1,0 +1,167 @@
+#include "engine/tcp/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* From one link at a time; then it is the others' turn. */
+enum { TURN_BYTES = 4 << 20 };
+
+/* ---- where a payload goes ---- */
+
+static pthread_mutex_t *sink_lock(cohi_tcp_link *link)
+{
+    return link->in.sink == COHI_TCP_SINK_CALLER ? &link->landing : &link->endpoint->segments_lock;
+}
+
+/* The next byte's place, its lock held; NULL: it is dropped, or *wrong says why it has none. */
+static char *sink_place(cohi_tcp_link *link, uint64_t bytes, const char **wrong)
+{
+    cohi_tcp_in *in = &link->in;
+    switch (in->sink) {
+    case COHI_TCP_SINK_SEGMENT:
+        return cohi_tcp_locate(link->endpoint, &in->frame.head, in->frame.head.offset + in->at,
+                               bytes, wrong);
+    case COHI_TCP_SINK_CALLER: /* what is lost or given up has no target any more */
+        return link->state == COHI_TCP_OPEN && link->out.awaited.first->target
+                   ? link->out.awaited.first->target + in->at
+                   : NULL;
+    case COHI_TCP_SINK_MESSAGE:
+        return (char *)in->message + in->at;
+    case COHI_TCP_SINK_NONE:
+        break;
+    }
+    return NULL;
+}
+
+static const char *advance_payload(cohi_tcp_link *link, size_t bytes)
+{
+    cohi_tcp_in *in = &link->in;
+    in->at += bytes;
+    in->left -= bytes;
+    return in->left == 0 ? cohi_tcp_serve_end(link) : NULL;
+}
+
+/* Moves what has come already to its place. */
+static const char *absorb(cohi_tcp_link *link)
+{
+    cohi_tcp_in *in = &link->in;
+    size_t here = in->to - in->from, bytes = in->left < here ? (size_t)in->left : here;
+    const char *wrong = NULL;
+    pthread_mutex_t *lock = sink_lock(link);
+    pthread_mutex_lock(lock);
+    char *place = sink_place(link, bytes, &wrong);
+    if (place)
+        memcpy(place, in->bytes + in->from, bytes);
+    pthread_mutex_unlock(lock);
+    in->from += bytes;
+    return wrong ? wrong : advance_payload(link, bytes);
+}
+
+/* ---- frames ---- */
+
+/* Takes the next frame, if it is here as far as it must be. */
+static const char *take_frame(cohi_tcp_link *link, bool *taken)
+{
+    cohi_tcp_in *in = &link->in;
+    cohi_tcp_frame frame;
+    size_t head, here = in->to - in->from;
+    *taken = false;
+    const char *wrong = cohi_tcp_decode(in->bytes + in->from, here, &frame, &head);
+    if (here >= sizeof frame.head)
+        in->frame.head.verb = frame.head.verb; /* for who is told that it is wrong */
+    if (wrong || head == 0)
+        return wrong;
+    uint64_t payload = cohi_tcp_payload_bytes(&frame.head);
+    bool whole = payload <= cohi_tcp_whole_bytes(frame.head.verb);
+    if (whole && here - head < payload)
+        return NULL;
+    if (whole)
+        frame.payload = in->bytes + in->from + head;
+    in->from += head + (whole ? (size_t)payload : 0);
+    *taken = true;
+    return cohi_tcp_serve(link, &frame);
+}
+
+static const char *take_frames(cohi_tcp_link *link)
+{
+    cohi_tcp_in *in = &link->in;
+    const char *wrong = NULL;
+    bool taken = true;
+    while (!wrong && taken && in->from < in->to)
+        wrong = in->left > 0 ? absorb(link) : take_frame(link, &taken);
+    if (in->from > 0 && in->left == 0)
+        memmove(in->bytes, in->bytes + in->from, in->to - in->from);
+    in->to -= in->from;
+    in->from = 0;
+    return wrong;
+}
+
+/* ---- bytes ---- */
+
+/* A payload is received where it goes, and what follows it where frames are taken from. */
+static int read_payload(cohi_tcp_link *link, size_t *moved, size_t *asked, const char **wrong)
+{
+    cohi_tcp_in *in = &link->in;
+    pthread_mutex_t *lock = sink_lock(link);
+    pthread_mutex_lock(lock);
+    char *place = sink_place(link, in->left, wrong);
+    struct iovec parts[2] = {{.iov_base = place, .iov_len = place ? (size_t)in->left : 0},
+                             {.iov_base = in->bytes, .iov_len = COHI_TCP_IN_BYTES}};
+    *asked = parts[0].iov_len + parts[1].iov_len;
+    int error = *wrong ? 0 : cohi_tcp_socket_read(link->fd, parts, 2, moved);
+    pthread_mutex_unlock(lock);
+    size_t placed = *moved < parts[0].iov_len ? *moved : parts[0].iov_len;
+    in->to = *moved - placed;
+    if (!*wrong && placed > 0)
+        *wrong = advance_payload(link, placed);
+    return error;
+}
+
+static int read_some(cohi_tcp_link *link, size_t *moved, size_t *asked, const char **wrong)
+{
+    cohi_tcp_in *in = &link->in;
+    *moved = 0;
+    if (in->left > 0)
+        return read_payload(link, moved, asked, wrong);
+    struct iovec part = {.iov_base = in->bytes + in->to, .iov_len = COHI_TCP_IN_BYTES - in->to};
+    *asked = part.iov_len;
+    int error = cohi_tcp_socket_read(link->fd, &part, 1, moved);
+    in->to += *moved;
+    return error;
+}
+
+/* Answers that were made meanwhile go together; an answer that came may let a request go. */
+static void finish_turn(cohi_tcp_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    if (!link->out.armed)
+        cohi_tcp_flush(link, NULL);
+    pthread_mutex_unlock(&link->lock);
+    cohi_tcp_tell(link->endpoint);
+}
+
+void cohi_tcp_receive(cohi_tcp_link *link)
+{
+    for (size_t turn = 0; turn < TURN_BYTES;) {
+        size_t moved, asked;
+        const char *wrong = NULL;
+        int error = read_some(link, &moved, &asked, &wrong);
+        if (error == EAGAIN)
+            break;
+        if (!wrong && (error || moved == 0)) {
+            cohi_tcp_link_broke(link, error);
+            return;
+        }
+        link->silent_ns = 0;
+        turn += moved;
+        if (!wrong)
+            wrong = take_frames(link);
+        if (wrong) {
+            cohi_tcp_link_refuse(link, link->in.frame.head.verb, wrong);
+            return;
+        }
+        if (moved < asked) /* that was all */
+            break;
+    }
+    finish_turn(link);
+}

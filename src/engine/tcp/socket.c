@@ -1,0 +1,155 @@
+#include "engine/tcp/socket.h"
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/os.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { BACKLOG = 1024 };
+
+union any_address {
+    struct sockaddr plain;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static socklen_t to_kernel(const cohi_tcp_place *place, union any_address *address)
+{
+    memset(address, 0, sizeof *address);
+    if (place->family == 6) {
+        address->v6.sin6_family = AF_INET6;
+        address->v6.sin6_port = place->port;
+        memcpy(&address->v6.sin6_addr, place->host, sizeof address->v6.sin6_addr);
+        return sizeof address->v6;
+    }
+    address->v4.sin_family = AF_INET;
+    address->v4.sin_port = place->port;
+    memcpy(&address->v4.sin_addr, place->host, sizeof address->v4.sin_addr);
+    return sizeof address->v4;
+}
+
+static int new_socket(int family, int *fd)
+{
+    int made = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0)
+        return errno;
+    int error = cohi_os_fd_above_stdio(&made);
+    if (error) {
+        cohi_os_close(made);
+        return error;
+    }
+    *fd = made;
+    return 0;
+}
+
+/* Small frames go at once. Data that the other host does not acknowledge for so long breaks the
+ * connection; an old kernel that does not know the option leaves that to the keepalives. */
+static void set_options(int fd, uint64_t timeout_ns)
+{
+    int on = 1;
+    unsigned timeout_ms = (unsigned)(timeout_ns / COHI_NS_PER_MS);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (timeout_ms > 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+}
+
+int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd)
+{
+    union any_address address;
+    uint32_t loopback = htonl(INADDR_LOOPBACK);
+    *place = (cohi_tcp_place){.family = 4};
+    memcpy(place->host, &loopback, sizeof loopback);
+    socklen_t length = to_kernel(place, &address);
+    int made = -1, error = new_socket(address.plain.sa_family, &made);
+    if (error)
+        return error;
+    if (bind(made, &address.plain, length) != 0 || listen(made, BACKLOG) != 0
+        || getsockname(made, &address.plain, &length) != 0) {
+        error = errno;
+        cohi_os_close(made);
+        return error;
+    }
+    place->port = address.v4.sin_port;
+    *fd = made;
+    return 0;
+}
+
+int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *fd)
+{
+    union any_address address;
+    socklen_t length = to_kernel(place, &address);
+    int made = -1, error = new_socket(address.plain.sa_family, &made);
+    if (error)
+        return error;
+    set_options(made, timeout_ns);
+    int held = cohi_cancel_hold();
+    if (connect(made, &address.plain, length) != 0 && errno != EINPROGRESS && errno != EINTR)
+        error = errno;
+    cohi_cancel_release(held);
+    if (error)
+        cohi_os_close(made);
+    else
+        *fd = made;
+    return error;
+}
+
+int cohi_tcp_socket_error(int fd)
+{
+    int error = 0;
+    socklen_t length = sizeof error;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+int cohi_tcp_socket_accept(int listener, uint64_t timeout_ns, int *fd)
+{
+    int error = cohi_os_accept(listener, fd);
+    if (!error)
+        set_options(*fd, timeout_ns);
+    return error;
+}
+
+static struct msghdr message_of(const struct iovec *parts, int count)
+{
+    return (struct msghdr){.msg_iov = (struct iovec *)(uintptr_t)parts,
+                           .msg_iovlen = (size_t)count};
+}
+
+int cohi_tcp_socket_write(int fd, const struct iovec *parts, int count, size_t *moved)
+{
+    struct msghdr message = message_of(parts, count);
+    ssize_t sent;
+    int held = cohi_cancel_hold(); /* the caller has a lock */
+    do
+        sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    cohi_cancel_release(held);
+    *moved = sent > 0 ? (size_t)sent : 0;
+    return sent < 0 ? errno : 0;
+}
+
+int cohi_tcp_socket_read(int fd, const struct iovec *parts, int count, size_t *moved)
+{
+    struct msghdr message = message_of(parts, count);
+    ssize_t got;
+    do
+        got = recvmsg(fd, &message, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    *moved = got > 0 ? (size_t)got : 0;
+    return got < 0 ? errno : 0;
+}
+
+void cohi_tcp_socket_end_output(int fd)
+{
+    (void)shutdown(fd, SHUT_WR);
+}
+
+void cohi_tcp_socket_end(int fd)
+{
+    (void)shutdown(fd, SHUT_RDWR);
+}

@@ -1,0 +1,41 @@
+/*
+ * socket.h - stream sockets between hosts: never blocking, close-on-exec, no signals.
+ *
+ * Functions return 0 or an errno value.
+ */
+#ifndef COHI_ENGINE_TCP_SOCKET_H
+#define COHI_ENGINE_TCP_SOCKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* An address and a port, as they travel. */
+typedef struct cohi_tcp_place {
+    uint16_t family; /* 4 or 6 */
+    uint16_t port;   /* both in network order */
+    unsigned char host[16];
+} cohi_tcp_place;
+
+/* Listens on a port of the loopback address that the kernel chooses; *place is where. */
+int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd);
+
+/* Begins to connect: EINPROGRESS is no error, the socket can be written once it is connected. */
+int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *fd);
+
+/* How that ended. */
+int cohi_tcp_socket_error(int fd);
+
+/* Takes a connection if one is waiting; EAGAIN when none is. */
+int cohi_tcp_socket_accept(int listener, uint64_t timeout_ns, int *fd);
+
+/* Moves what can be moved at once; EAGAIN: nothing. Of a read, *moved of 0 is the end. */
+int cohi_tcp_socket_write(int fd, const struct iovec *parts, int count, size_t *moved);
+int cohi_tcp_socket_read(int fd, const struct iovec *parts, int count, size_t *moved);
+
+/* No more is sent, or neither sent nor received. */
+void cohi_tcp_socket_end_output(int fd);
+void cohi_tcp_socket_end(int fd);
+
+#endif

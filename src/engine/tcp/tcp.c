@@ -1,0 +1,488 @@
+/*
+ * tcp.c - ranks that are processes of several hosts. Those of one host map each other's memory; the
+ * others reach each other over connections, which a thread of each endpoint serves.
+ */
+#include "engine/tcp/tcp.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/os.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A link on which nothing is sent gets a keepalive this often, or four times in the time after which
+ * its silence would be a loss. */
+#define KEEPALIVE_NS COHI_NS_PER_S
+
+/* ---- lifecycle ---- */
+
+static coh_status tcp_probe(const cohi_need *need)
+{
+    if (!need->in_process || need->size == 1)
+        return COH_OK;
+    return cohi_fail(COH_NOT_AVAILABLE, "tcp: it connects processes; these ranks are threads of "
+                                        "one process");
+}
+
+static uint64_t tick_of(uint64_t link_timeout_ns)
+{
+    uint64_t keepalive_ns = KEEPALIVE_NS;
+    if (link_timeout_ns > 0 && link_timeout_ns / 4 < keepalive_ns)
+        keepalive_ns = link_timeout_ns / 4;
+    return keepalive_ns / 2;
+}
+
+static void tcp_close(cohi_endpoint *endpoint)
+{
+    cohi_tcp_thread_stop(endpoint);
+    int count = atomic_load(&endpoint->made_count);
+    for (int i = 0; i < count; i++)
+        cohi_tcp_link_free(endpoint->made[i]);
+    cohi_tcp_callers_close(endpoint);
+    cohi_os_close(endpoint->listener);
+    cohi_os_close(endpoint->epoll);
+    cohi_os_close(endpoint->wake);
+    cohi_tcp_memory_close(endpoint);
+    pthread_mutex_destroy(&endpoint->segments_lock);
+    pthread_mutex_destroy(&endpoint->links_lock);
+    pthread_mutex_destroy(&endpoint->ops_lock);
+    free(endpoint->addresses);
+    free(endpoint->host_of);
+    free(endpoint->fates);
+    free(endpoint->links);
+    free(endpoint->made);
+    free(endpoint);
+}
+
+static bool allocate_tables(cohi_endpoint *endpoint)
+{
+    size_t size = (size_t)endpoint->size;
+    endpoint->addresses = calloc(size, sizeof *endpoint->addresses);
+    endpoint->host_of = calloc(size, sizeof *endpoint->host_of);
+    endpoint->fates = calloc(size, sizeof *endpoint->fates);
+    endpoint->links = calloc(size, sizeof *endpoint->links);
+    endpoint->made = calloc(size, sizeof *endpoint->made);
+    return endpoint->addresses && endpoint->host_of && endpoint->fates && endpoint->links
+           && endpoint->made;
+}
+
+static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
+{
+    cohi_endpoint *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->rank = args->rank;
+    made->size = args->need.size;
+    made->upcalls = args->upcalls;
+    made->world = args->world;
+    made->link_timeout_ns = args->config->link_timeout;
+    made->tick_ns = tick_of(made->link_timeout_ns);
+    made->mapped = (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
+    made->listener = made->epoll = made->wake = -1;
+    for (int i = 0; i < COHI_TCP_CALLERS; i++)
+        made->callers[i].fd = -1;
+    pthread_mutex_init(&made->segments_lock, NULL);
+    pthread_mutex_init(&made->links_lock, NULL);
+    pthread_mutex_init(&made->ops_lock, NULL);
+    if (allocate_tables(made))
+        return made;
+    tcp_close(made);
+    return NULL;
+}
+
+/* The keys let a member of the job in and keep strangers, and other jobs, out. */
+static coh_status start_listening(cohi_endpoint *endpoint)
+{
+    int error = cohi_os_random(endpoint->own.first_key, sizeof endpoint->own.first_key);
+    if (!error)
+        error = cohi_os_random(endpoint->own.second_key, sizeof endpoint->own.second_key);
+    if (error)
+        return cohi_fail_os(error, "tcp: no random number can be had");
+    error = cohi_tcp_socket_listen(&endpoint->own.place, &endpoint->listener);
+    if (error)
+        return cohi_fail_os(error, "tcp: rank %d cannot listen on the loopback address",
+                            endpoint->rank);
+    return COH_OK;
+}
+
+static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoint)
+{
+    cohi_endpoint *made = new_endpoint(args);
+    if (!made)
+        return cohi_fail(COH_NO_MEMORY, "tcp: out of memory for rank %d", args->rank);
+    coh_status status = made->size > 1 ? start_listening(made) : COH_OK;
+    if (status != COH_OK) {
+        tcp_close(made);
+        return status;
+    }
+    *endpoint = made;
+    return COH_OK;
+}
+
+static coh_status tcp_address(cohi_endpoint *endpoint, unsigned char *address)
+{
+    memcpy(address, &endpoint->own, sizeof endpoint->own);
+    return COH_OK;
+}
+
+/* Where all ranks are on this host nobody will call. */
+static coh_status tcp_connect(cohi_endpoint *endpoint,
+                              const unsigned char (*addresses)[COHI_ADDRESS_BYTES],
+                              const int *host_of)
+{
+    bool remote = false;
+    memcpy(endpoint->host_of, host_of, (size_t)endpoint->size * sizeof *host_of);
+    for (int rank = 0; rank < endpoint->size; rank++) {
+        memcpy(&endpoint->addresses[rank], addresses[rank], sizeof endpoint->addresses[rank]);
+        remote = remote || !cohi_tcp_is_near(endpoint, rank);
+    }
+    if (remote)
+        return cohi_tcp_thread_start(endpoint);
+    cohi_os_close(endpoint->listener);
+    endpoint->listener = -1;
+    return COH_OK;
+}
+
+static void tcp_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
+{
+    (void)endpoint;
+    *facts = (cohi_engine_facts){.size = sizeof *facts,
+                                 .detects_loss = 1,
+                                 .cpu_coherent_atomics = 1,
+                                 .message_bytes = COHI_TCP_MESSAGE_BYTES,
+                                 .takes_prepared = 1};
+}
+
+/* ---- operations on several links ---- */
+
+/* Holds an op while its requests are issued: the first may be done before the last is there. */
+struct issue {
+    cohi_endpoint *endpoint;
+    cohi_op *op;
+    cohi_tcp_part hold;
+    coh_status status;
+};
+
+static struct issue *begin_issue(struct issue *issue, cohi_endpoint *endpoint, cohi_op *op)
+{
+    *issue = (struct issue){.endpoint = endpoint, .op = op, .status = COH_OK};
+    cohi_tcp_part_join(endpoint, &issue->hold, op, -1);
+    return issue;
+}
+
+/* What failed is told by the op, of which parts may be under way. */
+static coh_status end_issue(struct issue *issue)
+{
+    (void)cohi_tcp_part_end(issue->endpoint, &issue->hold, issue->status);
+    cohi_tcp_tell(issue->endpoint);
+    return COH_OK;
+}
+
+static void fail_part(struct issue *issue, int rank, coh_status status)
+{
+    cohi_tcp_part part;
+    cohi_tcp_part_join(issue->endpoint, &part, issue->op, rank);
+    (void)cohi_tcp_part_end(issue->endpoint, &part, status);
+}
+
+typedef void on_each_link(struct issue *issue, cohi_tcp_link *link, unsigned context);
+
+static coh_status issue_to_all(cohi_endpoint *endpoint, cohi_op *op, unsigned context,
+                               on_each_link *each)
+{
+    struct issue issue;
+    int count = atomic_load(&endpoint->made_count);
+    begin_issue(&issue, endpoint, op);
+    for (int i = 0; i < count; i++) {
+        cohi_tcp_link *link = endpoint->made[i];
+        pthread_mutex_lock(&link->lock);
+        each(&issue, link, context);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return end_issue(&issue);
+}
+
+/* What a rank that is gone has not got is told once. */
+static void ask_quiet(struct issue *issue, cohi_tcp_link *link, unsigned context)
+{
+    cohi_tcp_count *count = &link->counts[context];
+    if (count->complete == count->issued)
+        return;
+    if (link->state == COHI_TCP_ENDED) {
+        count->complete = count->issued;
+        fail_part(issue, link->rank, COH_PEER_LOST);
+        return;
+    }
+    cohi_tcp_request *request = cohi_tcp_request_new(link, COHI_TCP_QUIET);
+    if (!request) {
+        fail_part(issue, link->rank, COH_NO_MEMORY);
+        return;
+    }
+    request->context = context;
+    request->mark = count->issued;
+    cohi_tcp_request_submit(link, request, issue->op);
+}
+
+static void ask_leave(struct issue *issue, cohi_tcp_link *link, unsigned context)
+{
+    (void)context;
+    cohi_tcp_request *request = NULL;
+    if (link->state != COHI_TCP_IDLE && link->state != COHI_TCP_ENDED)
+        request = cohi_tcp_request_new(link, COHI_TCP_LEAVE);
+    if (request)
+        cohi_tcp_request_submit(link, request, issue->op);
+}
+
+/* Ranks that were never called need not know: a call that comes from now on is told. */
+static coh_status tcp_leave(cohi_endpoint *endpoint, cohi_op *op)
+{
+    atomic_store(&endpoint->leaving, 1);
+    return issue_to_all(endpoint, op, 0, ask_leave);
+}
+
+static cohi_tcp_link *link_of(cohi_endpoint *endpoint, const cohi_op *op)
+{
+    pthread_mutex_lock(&endpoint->ops_lock);
+    const cohi_tcp_part *part = op->internal;
+    int rank = part ? part->rank : -1;
+    pthread_mutex_unlock(&endpoint->ops_lock);
+    return rank >= 0 ? cohi_tcp_link_find(endpoint, rank) : NULL;
+}
+
+/* A link whose peer would wait for the rest of a frame cannot go on. */
+static void tcp_cancel(cohi_endpoint *endpoint, cohi_op *op)
+{
+    cohi_tcp_link *link;
+    while ((link = link_of(endpoint, op))) {
+        pthread_mutex_lock(&link->landing);
+        pthread_mutex_lock(&link->lock);
+        bool intact = cohi_tcp_withdraw(link, op);
+        pthread_mutex_unlock(&link->lock);
+        pthread_mutex_unlock(&link->landing);
+        if (!intact)
+            cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK});
+    }
+    cohi_tcp_tell(endpoint);
+}
+
+static const cohi_engine_lifecycle tcp_lifecycle = {
+    .size = sizeof tcp_lifecycle,
+    .probe = tcp_probe,
+    .open = tcp_open,
+    .address = tcp_address,
+    .connect = tcp_connect,
+    .leave = tcp_leave,
+    .close = tcp_close,
+    .query = tcp_query,
+    .lose = cohi_tcp_link_lose,
+    .cancel = tcp_cancel,
+};
+
+/* ---- one request to one rank ---- */
+
+/* Locks the link and makes a request on it; end_request unlocks. */
+static coh_status begin_request(cohi_endpoint *endpoint, int rank, cohi_tcp_verb verb,
+                                cohi_tcp_link **link, cohi_tcp_request **request)
+{
+    coh_status status = cohi_tcp_link_to(endpoint, rank, link);
+    if (status != COH_OK)
+        return status;
+    pthread_mutex_lock(&(*link)->lock);
+    status = cohi_tcp_link_use(*link);
+    *request = status == COH_OK ? cohi_tcp_request_new(*link, verb) : NULL;
+    if (status == COH_OK && !*request)
+        status = cohi_fail(COH_NO_MEMORY, "tcp: out of memory for a request to rank %d", rank);
+    if (status != COH_OK)
+        pthread_mutex_unlock(&(*link)->lock);
+    return status;
+}
+
+static coh_status end_request(cohi_tcp_link *link, cohi_tcp_request *request, cohi_op *op)
+{
+    cohi_tcp_request_submit(link, request, op);
+    pthread_mutex_unlock(&link->lock);
+    cohi_tcp_tell(link->endpoint);
+    return COH_OK;
+}
+
+/* The next quiet of the context is for it too, unless its op tells that it is complete. */
+static void count(cohi_tcp_link *link, cohi_tcp_request *request, unsigned context, bool by_quiet)
+{
+    request->context = context;
+    link->counts[context].issued += by_quiet;
+}
+
+static void aim(cohi_tcp_link *link, cohi_tcp_request *request, int id, uint64_t offset)
+{
+    cohi_tcp_head *head = &request->frame.head;
+    head->segment = (uint16_t)id;
+    head->generation = cohi_tcp_generation(link->endpoint, id, link->rank);
+    head->offset = offset;
+}
+
+/* ---- rma ---- */
+
+static coh_status tcp_put(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                          uint64_t offset, const void *source, size_t bytes, cohi_op *op)
+{
+    cohi_tcp_link *link;
+    cohi_tcp_request *request;
+    coh_status status = begin_request(endpoint, rank, COHI_TCP_PUT, &link, &request);
+    if (status != COH_OK)
+        return status;
+    count(link, request, context, true);
+    aim(link, request, id, offset);
+    request->source = source;
+    request->left = bytes;
+    return end_request(link, request, op);
+}
+
+static coh_status tcp_get(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                          uint64_t offset, void *target, size_t bytes, cohi_op *op)
+{
+    cohi_tcp_link *link;
+    cohi_tcp_request *request;
+    coh_status status = begin_request(endpoint, rank, COHI_TCP_GET, &link, &request);
+    if (status != COH_OK)
+        return status;
+    count(link, request, context, !op);
+    aim(link, request, id, offset);
+    request->frame.head.bytes = bytes;
+    request->target = target;
+    request->expected = bytes;
+    return end_request(link, request, op);
+}
+
+static coh_status tcp_put_signal(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                                 uint64_t offset, const void *source, size_t bytes,
+                                 uint64_t signal_offset, uint64_t value, int add, cohi_op *op)
+{
+    cohi_tcp_link *link;
+    cohi_tcp_request *request;
+    coh_status status = begin_request(endpoint, rank, COHI_TCP_PUT_SIGNAL, &link, &request);
+    if (status != COH_OK)
+        return status;
+    count(link, request, context, true);
+    aim(link, request, id, offset);
+    request->signals = true;
+    request->source = source;
+    request->left = bytes;
+    request->frame.head.add = add != 0;
+    request->frame.extension.signal = (cohi_tcp_signal){.offset = signal_offset, .value = value};
+    return end_request(link, request, op);
+}
+
+/* A link is ordered, and applied in order. */
+static coh_status tcp_fence(cohi_endpoint *endpoint, unsigned context)
+{
+    (void)endpoint;
+    (void)context;
+    return COH_OK;
+}
+
+static coh_status tcp_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
+{
+    return issue_to_all(endpoint, op, context, ask_quiet);
+}
+
+static const cohi_engine_rma tcp_rma = {
+    .size = sizeof tcp_rma,
+    .put = tcp_put,
+    .get = tcp_get,
+    .put_signal = tcp_put_signal,
+    .fence = tcp_fence,
+    .quiet = tcp_quiet,
+};
+
+/* ---- atomic ---- */
+
+struct atomic_call {
+    coh_atomic_op kind;
+    coh_dtype dtype;
+    const void *operand;
+    const void *compare;
+    void *result;
+};
+
+static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_tcp_verb verb, unsigned context,
+                               int rank, int id, uint64_t offset, const struct atomic_call *call,
+                               cohi_op *op)
+{
+    cohi_tcp_link *link;
+    cohi_tcp_request *request;
+    size_t bytes = coh_dtype_size(call->dtype);
+    coh_status status = begin_request(endpoint, rank, verb, &link, &request);
+    if (status != COH_OK)
+        return status;
+    count(link, request, context, !op);
+    aim(link, request, id, offset);
+    cohi_tcp_atomic *atomic = &request->frame.extension.atomic;
+    *atomic = (cohi_tcp_atomic){.kind = (uint32_t)call->kind, .dtype = (uint32_t)call->dtype};
+    if (call->operand)
+        memcpy(&atomic->operand, call->operand, bytes);
+    if (call->compare)
+        memcpy(&atomic->compare, call->compare, bytes);
+    request->target = call->result;
+    request->expected = verb == COHI_TCP_FETCH ? bytes : 0;
+    return end_request(link, request, op);
+}
+
+static coh_status tcp_post(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                           uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
+                           const void *operand)
+{
+    struct atomic_call call = {.kind = kind, .dtype = dtype, .operand = operand};
+    return issue_atomic(endpoint, COHI_TCP_POST, context, rank, id, offset, &call, NULL);
+}
+
+static coh_status tcp_fetch(cohi_endpoint *endpoint, unsigned context, int rank, int id,
+                            uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
+                            const void *operand, const void *compare, void *result, cohi_op *op)
+{
+    struct atomic_call call = {
+        .kind = kind, .dtype = dtype, .operand = operand, .compare = compare, .result = result};
+    return issue_atomic(endpoint, COHI_TCP_FETCH, context, rank, id, offset, &call, op);
+}
+
+static const cohi_engine_atomic tcp_atomic = {
+    .size = sizeof tcp_atomic,
+    .post = tcp_post,
+    .fetch = tcp_fetch,
+};
+
+/* ---- channel ---- */
+
+static coh_status tcp_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                           const void *body, size_t body_bytes, cohi_op *op)
+{
+    cohi_tcp_link *link;
+    cohi_tcp_request *request;
+    coh_status status = begin_request(endpoint, rank, COHI_TCP_MESSAGE, &link, &request);
+    if (status != COH_OK)
+        return status;
+    memcpy(request->head + cohi_tcp_head_bytes(COHI_TCP_MESSAGE), head, head_bytes);
+    request->prefix_bytes = head_bytes;
+    request->source = body;
+    request->left = body_bytes;
+    return end_request(link, request, op);
+}
+
+static const cohi_engine_channel tcp_channel = {
+    .size = sizeof tcp_channel,
+    .send = tcp_send,
+};
+
+/* ---- the descriptor ---- */
+
+const cohi_engine cohi_engine_tcp = {
+    .size = sizeof cohi_engine_tcp,
+    .contract = COHI_CONTRACT,
+    .name = "tcp",
+    .lifecycle = &tcp_lifecycle,
+    .memory = &cohi_tcp_memory,
+    .rma = &tcp_rma,
+    .atomic = &tcp_atomic,
+    .channel = &tcp_channel,
+};

@@ -1,0 +1,388 @@
+/*
+ * tcp.h - the engine between hosts, as its files see it.
+ *
+ *   wire.c     the format of what travels
+ *   socket.c   the few system calls on sockets
+ *   tcp.c      the slots
+ *   memory.c   segments: mapped on this host, served to the others
+ *   ops.c      operations that wait for one link, or several
+ *   link.c     links: found, called, opened, ended
+ *   callers.c  connections that have not proved themselves yet
+ *   send.c     requests and answers on their way out
+ *   receive.c  the stream of bytes that comes in, cut into frames
+ *   serve.c    what each frame does
+ *   thread.c   the thread of an endpoint: it reads, writes what did not fit, keeps links alive
+ *
+ * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
+ * side sends requests on it and answers the other's. Where both call at the same time the call of
+ * the lower rank is the one. Nothing is sent before the hello was answered, so nothing is lost
+ * or overtaken by that. A connection that breaks is not made again: the rank is lost.
+ *
+ * Locks, in the order in which they are taken:
+ *   link->landing         held while bytes are received into a caller's memory
+ *   link->lock            the link's state, and all that is sent
+ *   endpoint->segments    this rank's segments, while bytes move to or from them
+ *   endpoint->ops         which requests an operation waits for
+ * No upcall is made with one of them held.
+ */
+#ifndef COHI_ENGINE_TCP_TCP_H
+#define COHI_ENGINE_TCP_TCP_H
+
+#include "engine/engine.h"
+#include "engine/mapped.h"
+#include "engine/tcp/socket.h"
+#include "engine/tcp/wire.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct cohi_tcp_link cohi_tcp_link;
+
+/* What a descriptor of the thread's epoll belongs to; the first member of each. */
+typedef enum cohi_tcp_source {
+    COHI_TCP_SOURCE_WAKE = 0,
+    COHI_TCP_SOURCE_LISTENER,
+    COHI_TCP_SOURCE_CALLER,
+    COHI_TCP_SOURCE_LINK,
+    COHI_TCP_SOURCES
+} cohi_tcp_source;
+
+/* ---- operations (ops.c) ---- */
+
+/* One of the things that an operation waits for. */
+typedef struct cohi_tcp_part {
+    cohi_op *op; /* NULL: nobody waits for it */
+    struct cohi_tcp_part *next, *previous;
+    int rank;
+} cohi_tcp_part;
+
+/* Tells core that something happened, if so. No lock held. */
+void cohi_tcp_tell(cohi_endpoint *endpoint);
+
+void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_tcp_part *part, cohi_op *op, int rank);
+
+/* The part is over; the last one's end is the op's. Returns whether it was. */
+bool cohi_tcp_part_end(cohi_endpoint *endpoint, cohi_tcp_part *part, coh_status status);
+
+/* ---- sending (send.c) ---- */
+
+/* Of a payload that is copied into its request: a put's, or the head of a message. */
+enum { COHI_TCP_INLINE_BYTES = COHI_HEAD_BYTES };
+
+_Static_assert((int)COHI_TCP_INLINE_BYTES >= (int)COHI_INLINE_BYTES, "short puts fit too");
+
+/* A request from when it is issued until it is answered or, where it has no answer, sent. */
+typedef struct cohi_tcp_request {
+    struct cohi_tcp_request *next;
+    cohi_tcp_part part;
+    unsigned context;
+    cohi_tcp_frame frame; /* the one that is being sent, of several where there are many bytes */
+    bool signals;         /* the last one carries a signal */
+    uint64_t left;        /* bytes that are in none of the frames so far */
+    const char *source;   /* of those */
+    char *target;         /* of the answer; NULL: it is dropped */
+    uint64_t expected;    /* bytes of the answer that are to come */
+    uint64_t mark;        /* of a quiet: what it was to complete */
+    size_t prefix_bytes;  /* of a message: the first ones, which are in `head` */
+    const char *body;     /* of the present frame, behind what is in `head` */
+    size_t body_bytes;
+    size_t head_bytes;
+    unsigned char head[sizeof(cohi_tcp_head) + COHI_TCP_EXTENSION_MOST + COHI_TCP_INLINE_BYTES];
+} cohi_tcp_request;
+
+/* An answer that is to be sent: a value, or bytes of a segment as they are when they are sent. */
+typedef struct cohi_tcp_answer {
+    uint64_t number;
+    int segment;
+    uint32_t generation;
+    uint64_t offset;
+    uint64_t left; /* bytes of the segment that were not sent */
+    size_t value_bytes;
+    unsigned char value[COHI_TCP_WORD_BYTES];
+} cohi_tcp_answer;
+
+typedef struct cohi_tcp_queue {
+    cohi_tcp_request *first;
+    cohi_tcp_request *last;
+    unsigned count;
+} cohi_tcp_queue;
+
+typedef struct cohi_tcp_out {
+    cohi_tcp_queue requests; /* not sent, or in part */
+    cohi_tcp_queue awaited;  /* sent, to be answered in this order */
+    cohi_tcp_request *free;
+    struct cohi_tcp_chunk *chunks; /* of memory for requests */
+    cohi_tcp_answer answers[COHI_TCP_WINDOW];
+    unsigned first_answer;
+    unsigned answer_count;
+    unsigned char answer_head[sizeof(cohi_tcp_head) + COHI_TCP_WORD_BYTES];
+    size_t answer_head_bytes; /* of the first answer's present frame; 0: none is made */
+    size_t answer_body_bytes;
+    size_t written;  /* of the frame that is being sent, so far */
+    bool answering;  /* that one is an answer's */
+    bool armed;      /* the thread is told when the socket takes more */
+    bool broken;     /* the socket takes nothing any more; the thread finds out why */
+    bool spoke;      /* since the last tick */
+    uint64_t number; /* of the last request that is answered */
+} cohi_tcp_out;
+
+/* ---- receiving (receive.c) ---- */
+
+enum { COHI_TCP_IN_BYTES = 64 << 10 };
+
+/* Where the payload that follows is to go. */
+typedef enum cohi_tcp_sink {
+    COHI_TCP_SINK_NONE = 0,
+    COHI_TCP_SINK_SEGMENT,
+    COHI_TCP_SINK_CALLER, /* the target of the first request that is awaited */
+    COHI_TCP_SINK_MESSAGE
+} cohi_tcp_sink;
+
+typedef struct cohi_tcp_in {
+    unsigned char *bytes; /* [COHI_TCP_IN_BYTES] */
+    size_t from, to;      /* of them, those that have come and are not taken */
+    cohi_tcp_frame frame; /* whose payload follows */
+    cohi_tcp_sink sink;
+    uint64_t at;            /* of the payload, so far */
+    uint64_t left;          /* of the payload, to come */
+    unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
+} cohi_tcp_in;
+
+/* ---- links (link.c) ---- */
+
+typedef enum cohi_tcp_state {
+    COHI_TCP_IDLE = 0,
+    COHI_TCP_CALLING, /* or waiting for the other's call, which crossed ours: then there is no fd */
+    COHI_TCP_GREETING, /* connected; the hello is not answered */
+    COHI_TCP_OPEN,
+    COHI_TCP_ENDED
+} cohi_tcp_state;
+
+/* What a context has issued on a link, counted, and how much of it is known to be complete. */
+typedef struct cohi_tcp_count {
+    uint64_t issued;
+    uint64_t complete;
+} cohi_tcp_count;
+
+struct cohi_tcp_link {
+    cohi_tcp_source source;
+    cohi_endpoint *endpoint;
+    int rank;
+    pthread_mutex_t landing;
+    pthread_mutex_t lock;
+    cohi_tcp_state state;
+    int fd;                 /* closed by the thread alone */
+    uint32_t interest;      /* events that the thread waits for; 0: it is not in its set */
+    int call_error;         /* with which a call ended at once; the thread is to see to it */
+    bool peer_left;         /* it said so: its end is no loss */
+    bool leaving;           /* it was told that this rank leaves */
+    uint64_t linger_ns;     /* ended, but what it says is taken until then */
+    uint64_t silent_ns;     /* for how long nothing has come, by this rank's own time */
+    cohi_tcp_count *counts; /* [COHI_CONTEXTS_MAX] */
+    cohi_tcp_out out;
+    cohi_tcp_in in;
+};
+
+/* ---- callers (callers.c) ---- */
+
+enum { COHI_TCP_CALLERS = 64 };
+
+/* A connection that has not shown a hello yet. */
+typedef struct cohi_tcp_caller {
+    cohi_tcp_source source;
+    int fd; /* -1: the place is free */
+    uint64_t since_ns;
+    size_t got;
+    unsigned char bytes[sizeof(cohi_tcp_hello)];
+} cohi_tcp_caller;
+
+/* ---- the endpoint ---- */
+
+/* What a rank tells the others: where it listens, what it wants to be shown, and what it shows. */
+typedef struct cohi_tcp_address {
+    cohi_tcp_place place;
+    unsigned char first_key[COHI_TCP_KEY_BYTES];
+    unsigned char second_key[COHI_TCP_KEY_BYTES];
+} cohi_tcp_address;
+
+_Static_assert(sizeof(cohi_tcp_address) <= COHI_ADDRESS_BYTES, "it fits a card");
+
+/* A rank as this one knows it, whether there is a link to it or not. */
+enum { COHI_TCP_ALIVE = 0, COHI_TCP_LEFT = 1, COHI_TCP_LOST = 2 };
+
+typedef struct cohi_tcp_segment {
+    char *base; /* NULL: none */
+    uint64_t bytes;
+    uint32_t generation; /* of the present one, or the last */
+    bool existing;
+    uint32_t *peers; /* [size]: generations of theirs, from the first attach on */
+} cohi_tcp_segment;
+
+struct cohi_endpoint {
+    int rank;
+    int size;
+    const cohi_upcalls *upcalls;
+    void *world;
+    uint64_t link_timeout_ns; /* 0: none */
+    uint64_t tick_ns;         /* between looks at all links */
+
+    cohi_mapped mapped;
+    pthread_mutex_t segments_lock;
+    cohi_tcp_segment segments[COHI_SEGMENTS_MAX];
+
+    cohi_tcp_address own;
+    cohi_tcp_address *addresses; /* [size], from connect on */
+    int *host_of;                /* [size] */
+    atomic_uchar *fates;         /* [size] */
+
+    _Atomic(cohi_tcp_link *) *links; /* [size]; NULL: none so far */
+    cohi_tcp_link **made;            /* [size] those that there are, in order of making */
+    atomic_int made_count;
+    pthread_mutex_t links_lock; /* making one */
+
+    pthread_mutex_t ops_lock;
+    atomic_int leaving;
+
+    cohi_tcp_source wake_source, listener_source;
+    int listener;
+    int epoll;
+    int wake;
+    pthread_t thread;
+    bool started;
+    bool deaf; /* no descriptors for callers at the moment */
+    atomic_int stopping;
+    atomic_int sweep; /* a link has ended, or could not be called, which the thread sees to */
+    uint64_t next_tick_ns;
+    uint64_t last_tick_ns;
+    atomic_int rings;    /* something happened that core is not told yet */
+    uint64_t refused_ns; /* when it was last said that strangers call */
+    unsigned refused;    /* strangers since then */
+    cohi_tcp_caller callers[COHI_TCP_CALLERS];
+};
+
+static inline bool cohi_tcp_is_near(const cohi_endpoint *endpoint, int rank)
+{
+    return endpoint->host_of[rank] == endpoint->host_of[endpoint->rank];
+}
+
+/* ---- memory.c ---- */
+
+extern const cohi_engine_memory cohi_tcp_memory;
+
+/* Where so many bytes are in this rank's segment; NULL, and *wrong says why. segments_lock held. */
+char *cohi_tcp_locate(const cohi_endpoint *endpoint, const cohi_tcp_head *head, uint64_t offset,
+                      uint64_t bytes, const char **wrong);
+
+/* The generation of that rank's segment, which was attached. */
+uint32_t cohi_tcp_generation(cohi_endpoint *endpoint, int id, int rank);
+
+void cohi_tcp_memory_close(cohi_endpoint *endpoint);
+
+/* ---- link.c ---- */
+
+/* The link to a rank, which is made if there is none. COH_PEER_LOST for one that is gone. */
+coh_status cohi_tcp_link_to(cohi_endpoint *endpoint, int rank, cohi_tcp_link **link);
+
+/* The link if there is one. */
+cohi_tcp_link *cohi_tcp_link_find(cohi_endpoint *endpoint, int rank);
+
+/* Sees to it that the link is open, or will be. Lock held. */
+coh_status cohi_tcp_link_use(cohi_tcp_link *link);
+
+/* The thread: the socket of a link that is not open yet can be written or read. */
+void cohi_tcp_link_advance(cohi_tcp_link *link);
+
+/* The thread: a caller has proved that it is that rank. Takes the descriptor, or closes it. */
+void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd);
+
+/* How a link ends. */
+typedef struct cohi_tcp_end {
+    cohi_loss loss; /* 0: core knows */
+    int detail;
+    const char *goodbye; /* what the other side is told; NULL: nothing */
+} cohi_tcp_end;
+
+/*
+ * Ends it, and all that waits for it with COH_PEER_LOST. No lock held. Core is told, unless the rank
+ * has left or the link had ended.
+ */
+void cohi_tcp_link_end(cohi_tcp_link *link, cohi_tcp_end end);
+
+/* The same for a link that broke with `error`, or 0 where the other side closed it. */
+void cohi_tcp_link_broke(cohi_tcp_link *link, int error);
+
+/* The other side has sent what it should not have: both sides say so. */
+void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong);
+
+/* The thread: closes what has ended, and ends what could not be called. */
+void cohi_tcp_link_sweep(cohi_endpoint *endpoint);
+
+/* The thread: whether it has ended; what it says is read and dropped while it lingers. */
+bool cohi_tcp_link_drain(cohi_tcp_link *link);
+
+/* The thread, now and then: calls again, keeps alive, tells of silence. */
+void cohi_tcp_link_tick(cohi_tcp_link *link, uint64_t passed_ns);
+
+/* Core says that the rank is lost. */
+void cohi_tcp_link_lose(cohi_endpoint *endpoint, int rank);
+
+/* The thread's set of descriptors follows what the link waits for. Lock held. */
+void cohi_tcp_link_poll(cohi_tcp_link *link);
+
+void cohi_tcp_link_free(cohi_tcp_link *link);
+
+/* ---- callers.c: the thread's ---- */
+
+void cohi_tcp_callers_accept(cohi_endpoint *endpoint);
+void cohi_tcp_caller_read(cohi_endpoint *endpoint, cohi_tcp_caller *caller);
+void cohi_tcp_callers_tick(cohi_endpoint *endpoint, uint64_t now_ns);
+void cohi_tcp_callers_close(cohi_endpoint *endpoint);
+
+/* ---- send.c: link->lock held ---- */
+
+/* A request that is filled in next; NULL: no memory. */
+cohi_tcp_request *cohi_tcp_request_new(cohi_tcp_link *link, cohi_tcp_verb verb);
+
+/* Queues it. It is sent at once where it can be. */
+void cohi_tcp_request_submit(cohi_tcp_link *link, cohi_tcp_request *request, cohi_op *op);
+
+/* Queues an answer; false: more than the other side may ask for. */
+bool cohi_tcp_answer_queue(cohi_tcp_link *link, const cohi_tcp_answer *answer);
+
+/* Sends what the socket takes. Core need not be told that `mine` is done. */
+void cohi_tcp_flush(cohi_tcp_link *link, const cohi_op *mine);
+
+/* The answer to the first that is awaited is complete. */
+void cohi_tcp_answered(cohi_tcp_link *link);
+
+/* Ends all requests with COH_PEER_LOST, and forgets the answers. */
+void cohi_tcp_drop_all(cohi_tcp_link *link);
+
+/* Takes the op's requests, and what they were to complete, out of the link. False: bytes of the
+ * caller's memory are under way, so that the link cannot go on. landing held too. */
+bool cohi_tcp_withdraw(cohi_tcp_link *link, const cohi_op *op);
+
+void cohi_tcp_out_free(cohi_tcp_out *out);
+
+/* ---- receive.c: the thread's ---- */
+
+void cohi_tcp_receive(cohi_tcp_link *link);
+
+/* ---- serve.c: the thread's ---- */
+
+/* The most bytes of payload with which a frame is taken only when it is here whole. */
+size_t cohi_tcp_whole_bytes(unsigned verb);
+
+/* Does what the frame says; a payload that follows has its sink set. NULL, or what is wrong. */
+const char *cohi_tcp_serve(cohi_tcp_link *link, const cohi_tcp_frame *frame);
+
+/* The payload of link->in.frame has come. */
+const char *cohi_tcp_serve_end(cohi_tcp_link *link);
+
+/* ---- thread.c ---- */
+
+coh_status cohi_tcp_thread_start(cohi_endpoint *endpoint);
+void cohi_tcp_thread_stop(cohi_endpoint *endpoint);
+void cohi_tcp_thread_wake(cohi_endpoint *endpoint);
+
+#endif
