@@ -15,7 +15,6 @@ static void bytes_arrive_and_no_others(void **state)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t bytes = lengths[i], offset = 101;
         cohi_op sent = COHI_NEW_OP, got = COHI_NEW_OP;
-        memset(rig->memory[1], 0, RIG_BYTES);
         rig_fill(source, bytes, (unsigned)i);
         assert_int_equal(rig_put(rig, 0, 1, offset, source, bytes, &sent), COH_OK);
         assert_int_equal(rig_wait(&sent), COH_OK);
@@ -23,7 +22,7 @@ static void bytes_arrive_and_no_others(void **state)
         assert_int_equal(rig_quiet(rig, 0), COH_OK);
         rig_fill(source, bytes, (unsigned)i);
         assert_memory_equal(rig->memory[1] + offset, source, bytes);
-        assert_int_equal(rig->memory[1][offset - 1], 0);
+        assert_int_equal(rig->memory[1][offset - 1], 0); /* each is longer than those before */
         assert_int_equal(rig->memory[1][offset + bytes], 0);
         assert_int_equal(rig_get(rig, 0, 1, offset, back, bytes, &got), COH_OK);
         assert_int_equal(rig_wait(&got), COH_OK);

@@ -331,11 +331,13 @@ void cohi_tcp_answered(cohi_tcp_link *link)
 
 /* ---- giving up ---- */
 
+/* Who leaves does not wait for those that are gone. */
 static void drop_queue(cohi_tcp_link *link, cohi_tcp_queue *queue)
 {
     while (queue->first) {
         cohi_tcp_request *request = take_behind(queue, NULL);
-        end_part(link, request, COH_PEER_LOST, NULL);
+        bool leaves = request->frame.head.verb == COHI_TCP_LEAVE;
+        end_part(link, request, leaves ? COH_OK : COH_PEER_LOST, NULL);
         give_back(&link->out, request);
     }
 }
