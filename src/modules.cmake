@@ -27,6 +27,7 @@ if(COHORT_TCP)
   list(APPEND COHORT_MODULES cohort-tcp)
 endif()
 
+set_property(GLOBAL PROPERTY COHORT_MODULES ${COHORT_MODULES})
 foreach(module ${COHORT_MODULES})
   target_include_directories(${module}-objects PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})

@@ -19,7 +19,8 @@ libdir=$(dirname "$(find "$prefix" -name libcohort.so)")
 [ -f "$prefix/include/cohort.h" ] || fail "include/cohort.h is not there"
 
 # Stripped, and what was taken away lies apart where debuggers look; readelf follows the link if the checksum is right.
-for file in "$libdir/libcohort.so" "$libdir/libcohort-ml.so" "$libdir/libcohort-shmem.so" "$prefix/bin/cohort"; do
+for file in "$libdir/libcohort.so" "$libdir/libcohort-ml.so" "$libdir/libcohort-shmem.so" "$libdir/cohort/cohort-tcp.so" \
+    "$prefix/bin/cohort"; do
     ! readelf -SW "$file" | grep -q debug_info || fail "$file was not stripped"
     link=$(readelf --string-dump=.gnu_debuglink "$file" | sed -n 's/.* \([^ ]*\.debug\)$/\1/p')
     [ -f "$(dirname "$file")/.debug/$link" ] || fail "$file has its debug information in '$link', which is not there"
@@ -88,6 +89,8 @@ compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 "$compiler" $sanitize "$here/outside.c" -o "$here/by_pkg_config" $(pkg-config --cflags --libs cohort)
 expect 'alone' "outside $version: 1 of 1" "$("$here/by_pkg_config")"
 expect 'two ranks' "outside $version: 1 of 2" "$("$prefix/bin/cohort" run -n 2 "$here/by_pkg_config")"
+
+expect 'two hosts' "outside $version: 1 of 2" "$("$prefix/bin/cohort" run -n 2 --pretend-hosts 2 "$here/by_pkg_config")"
 
 # A sanitizer has no static runtime for a static program.
 if [ -z "$sanitize" ]; then

@@ -1,8 +1,10 @@
 #!/bin/sh
-# symbols_test.sh LIBRARY - the library exports coh_* and its version node, and needs libc alone.
+# symbols_test.sh LIBRARY [MODULE...] - the library exports coh_* and its version node, and needs libc alone; a module exports
+# cohort_module, and does not need the library.
 set -u
 
-library=${1:?usage: symbols_test.sh LIBRARY}
+library=${1:?usage: symbols_test.sh LIBRARY [MODULE...]}
+shift
 exported=$(nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | sort -u)
 if ! echo "$exported" | grep -qx 'coh_init'; then
     echo "$library does not export coh_init"
@@ -24,4 +26,15 @@ if [ -n "$more" ]; then
     echo "$library needs more than libc and pthreads: $more"
     exit 1
 fi
+for module; do
+    symbols=$(nm -D --defined-only "$module" | awk '{ print $NF }')
+    if [ "$symbols" != cohort_module ]; then
+        echo "$module exports: $symbols"
+        exit 1
+    fi
+    if readelf -d "$module" | grep -q 'NEEDED.*libcohort'; then
+        echo "$module needs the library, which a static program has inside"
+        exit 1
+    fi
+done
 echo "$(echo "$exported" | grep -c '^coh_') symbols, all coh_*"

@@ -11,8 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Where the build installs libraries, below its prefix and with it. */
 #ifndef COHI_MODULE_FOLDER
-#define COHI_MODULE_FOLDER "" /* a build that is not to be installed */
+#define COHI_MODULE_FOLDER "" /* it is not to be installed */
+#endif
+#ifndef COHI_MODULE_LIBDIR
+#define COHI_MODULE_LIBDIR "lib"
 #endif
 
 /* ---- services ---- */
@@ -49,14 +53,15 @@ static const cohi_services services = {
 
 /* ---- finding ---- */
 
-enum { FOLDERS = 4 };
+enum { FOLDERS = 5, BESIDE = 3 };
 
 /* Where the library is, or the program that contains it: below it, or in the lib beside its bin. */
-static void folders_beside(char folders[2][PATH_MAX])
+static void folders_beside(char folders[BESIDE][PATH_MAX])
 {
     Dl_info self;
     char path[PATH_MAX];
-    folders[0][0] = folders[1][0] = '\0';
+    for (int i = 0; i < BESIDE; i++)
+        folders[i][0] = '\0';
     if (!dladdr((void *)(uintptr_t)cohi_module_open, &self) || !self.dli_fname)
         return;
     bool program = !strchr(self.dli_fname, '/');
@@ -71,16 +76,18 @@ static void folders_beside(char folders[2][PATH_MAX])
     *end = '\0';
     snprintf(folders[0], PATH_MAX, "%.*s/cohort", PATH_MAX - 32, path);
     snprintf(folders[1], PATH_MAX, "%.*s/../lib/cohort", PATH_MAX - 32, path);
+    snprintf(folders[2], PATH_MAX, "%.*s/../" COHI_MODULE_LIBDIR "/cohort", PATH_MAX - 128, path);
 }
 
 /* Opens the first that is there. What the loader says of one that is there and cannot be opened is
  * worth more than that another is missing. */
 static void *open_file(const char *name, char *reason, size_t room)
 {
-    char beside[2][PATH_MAX];
+    char beside[BESIDE][PATH_MAX];
     folders_beside(beside);
     const char *named = getenv("COHORT_MODULES");
-    const char *folders[FOLDERS] = {named ? named : "", beside[0], beside[1], COHI_MODULE_FOLDER};
+    const char *folders[FOLDERS] = {named ? named : "", beside[0], beside[1], beside[2],
+                                    COHI_MODULE_FOLDER};
     snprintf(reason, room, "there is no cohort-%s.so in %s", name,
              *COHI_MODULE_FOLDER ? COHI_MODULE_FOLDER : beside[0]);
     for (int i = 0; i < FOLDERS; i++) {

@@ -84,8 +84,10 @@ void cohi_tcp_caller_read(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
     int error = cohi_tcp_socket_read(caller->fd, &part, 1, &moved);
     if (error == EAGAIN)
         return;
-    if (error || moved == 0) {
-        refuse(endpoint, caller, "it said nothing");
+    if (error || moved == 0) { /* a rank whose call crossed this one's takes it back like that */
+        if (caller->got > 0)
+            complain(endpoint, "it did not say who it is");
+        hang_up(endpoint, caller);
         return;
     }
     caller->got += moved;
