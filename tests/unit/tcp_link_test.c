@@ -1,5 +1,5 @@
 /* Links of engine tcp between endpoints of one process: all slots, both sides calling at once,
- * leaving, losing, cancelling: docs/faults.md F20, F30 and F34. */
+ * leaving, losing, cancelling: docs/faults.md F34. */
 #include "tcp_rig.h"
 
 #define TIMEOUT_NS (10 * COHI_NS_PER_S)

@@ -104,11 +104,10 @@ static inline void rig_attach(struct rig *rig, int rank)
 
 /* Ranks of `by_hand` (a bit each) have no endpoint; their addresses are known to the others, with
  * keys that repeat their number and a port of nobody. */
-static inline struct rig *rig_open(int size, unsigned by_hand, uint64_t link_timeout_ns)
+static inline struct rig *rig_make(int size, unsigned by_hand, uint64_t link_timeout_ns)
 {
     struct rig *rig = calloc(1, sizeof *rig);
     cohi_config config = {.link_timeout = link_timeout_ns};
-    int hosts[RIG_RANKS_MAX];
     rig->size = size;
     for (int rank = 0; rank < size; rank++) {
         cohi_engine_args args = {.rank = rank,
@@ -121,14 +120,19 @@ static inline struct rig *rig_open(int size, unsigned by_hand, uint64_t link_tim
         memset(address.first_key, rank, sizeof address.first_key);
         memset(address.second_key, rank, sizeof address.second_key);
         memcpy(rig->addresses[rank], &address, sizeof address);
-        hosts[rank] = rank;
         if (by_hand >> rank & 1)
             continue;
         assert_int_equal(cohi_engine_tcp.lifecycle->open(&args, &rig->endpoint[rank]), COH_OK);
         assert_int_equal(
             cohi_engine_tcp.lifecycle->address(rig->endpoint[rank], rig->addresses[rank]), COH_OK);
     }
-    for (int rank = 0; rank < size; rank++) {
+    return rig;
+}
+
+static inline void rig_connect(struct rig *rig)
+{
+    static const int hosts[RIG_RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (int rank = 0; rank < rig->size; rank++) {
         void *base;
         if (!rig->endpoint[rank])
             continue;
@@ -143,6 +147,12 @@ static inline struct rig *rig_open(int size, unsigned by_hand, uint64_t link_tim
                          COH_OK);
         rig_attach(rig, rank);
     }
+}
+
+static inline struct rig *rig_open(int size, unsigned by_hand, uint64_t link_timeout_ns)
+{
+    struct rig *rig = rig_make(size, by_hand, link_timeout_ns);
+    rig_connect(rig);
     return rig;
 }
 

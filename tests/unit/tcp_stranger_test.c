@@ -1,5 +1,5 @@
-/* Strangers at the port of an endpoint, and members that send what they should not: docs/faults.md
- * F15, F19, F22, F23 and F24. */
+/* Strangers at the port of an endpoint, and members that send what they should not:
+ * docs/faults.md F15, F19, F22, F23 and F24. */
 #include "tcp_rig.h"
 
 #define TIMEOUT_NS (10 * COHI_NS_PER_S)
