@@ -162,14 +162,13 @@ typedef struct cohi_engine_args {
 /*
  * Facts of the library behind. Core reads all of them: it refuses a world too many, and one after
  * the last of an engine that does not reopen; it says at start where the loss of a rank on another
- * host would not be noticed; it backs a heap whole where it must.
+ * host would not be noticed.
  */
 typedef struct cohi_engine_facts {
     size_t size;
     int worlds_at_once;       /* of one process; 0: any number */
     int closes_for_good;      /* it cannot be opened again in a process once it was closed */
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
-    int commits_whole;        /* a segment is backed whole when it is added */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
@@ -316,11 +315,6 @@ typedef struct cohi_engine_rma {
 
     /* The op is done when all that this context issued before is complete, at the targets too. */
     coh_status (*quiet)(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
-
-    /* Around the use of a context other than the first two. NULL: there is nothing to prepare.
-     * Closed when all that was issued on it is complete. */
-    coh_status (*context_open)(cohi_endpoint *endpoint, unsigned context);
-    void (*context_close)(cohi_endpoint *endpoint, unsigned context);
 } cohi_engine_rma;
 
 /* ---- atomic: read-modify-writes on regions that are not mapped ---- */
