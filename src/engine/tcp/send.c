@@ -93,8 +93,10 @@ static void end_part(cohi_tcp_link *link, cohi_tcp_request *request, coh_status 
                      const cohi_op *mine)
 {
     const cohi_op *op = request->part.op;
-    if (cohi_tcp_part_end(link->endpoint, &request->part, status) && op != mine)
-        atomic_store_explicit(&link->endpoint->rings, 1, memory_order_relaxed);
+    if (!cohi_tcp_part_end(link->endpoint, &request->part, status) || op == mine)
+        return;
+    atomic_store_explicit(&link->endpoint->rings, 1, memory_order_relaxed);
+    atomic_store_explicit(&link->endpoint->attends, 1, memory_order_relaxed);
 }
 
 /* ---- frames of a request ---- */

@@ -244,6 +244,7 @@ struct cohi_endpoint {
 
     pthread_mutex_t ops_lock;
     atomic_int leaving;
+    atomic_int attends; /* something came by which core may go on with its messages */
 
     cohi_tcp_source wake_source, listener_source;
     int listener;
