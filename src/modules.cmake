@@ -6,6 +6,7 @@ set(COHORT_MODULES)
 if(COHORT_TCP)
   add_library(cohort-tcp-objects OBJECT
     engine/tcp/callers.c
+    engine/tcp/fork.c
     engine/tcp/link.c
     engine/tcp/memory.c
     engine/tcp/ops.c

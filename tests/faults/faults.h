@@ -26,7 +26,8 @@
     X(disagree)         \
     X(circles)          \
     X(conclude)         \
-    X(cancel)
+    X(cancel)           \
+    X(hosts)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \

@@ -2,6 +2,9 @@
  * leaving, losing, cancelling: docs/faults.md F34. */
 #include "tcp_rig.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #define TIMEOUT_NS (10 * COHI_NS_PER_S)
 
 /* ---- moving bytes ---- */
@@ -275,6 +278,27 @@ static void a_rank_that_ends_is_lost(void **state)
     rig_close(rig);
 }
 
+/* A child that lives on has no part in the connection. */
+static void a_forked_child_keeps_no_link(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(2, 0, TIMEOUT_NS);
+    uint64_t word = 1;
+    assert_int_equal(rig_put(rig, 0, 1, 0, &word, sizeof word, NULL), COH_OK);
+    assert_int_equal(rig_quiet(rig, 0), COH_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    rig_close_rank(rig, 1);
+    bool noticed = rig_until(&rig->world[0].lost[1], COHI_LOSS_LINK);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(noticed);
+    rig_close(rig);
+}
+
 /* A peer that takes nothing: what is under way ends when core says that it is lost, and when it
  * is cancelled. */
 static void what_waits_for_a_lost_rank_ends(void **state)
@@ -391,6 +415,7 @@ int main(void)
         cmocka_unit_test(who_leaves_is_not_lost),
         cmocka_unit_test(all_leave_at_once),
         cmocka_unit_test(a_rank_that_ends_is_lost),
+        cmocka_unit_test(a_forked_child_keeps_no_link),
         cmocka_unit_test(what_waits_for_a_lost_rank_ends),
         cmocka_unit_test(cancelling_what_is_under_way_ends_the_link),
         cmocka_unit_test(answers_to_what_was_cancelled_are_dropped),

@@ -302,7 +302,7 @@ static bool accepts(const cohi_tcp_link *link, cohi_tcp_reply *reply)
         *reply = COHI_TCP_REPLY_LEFT;
         return false;
     }
-    if (link->state == COHI_TCP_ENDED)
+    if (atomic_load(&link->endpoint->fates[link->rank]) != COHI_TCP_ALIVE)
         *reply = COHI_TCP_REPLY_LOST;
     else if (link->state == COHI_TCP_OPEN || (calling && link->endpoint->rank < link->rank))
         *reply = COHI_TCP_REPLY_CROSSED;

@@ -6,7 +6,8 @@
 
 enum {
     CHUNK_REQUESTS = 16, /* memory for so many is made at a time */
-    BATCH_REQUESTS = 16  /* of short requests that go in one system call */
+    BATCH_REQUESTS = 16, /* of short requests that go in one system call */
+    TURN_BYTES = 8 << 20 /* then it is the turn of others: of the caller, and of other links */
 };
 
 struct cohi_tcp_chunk {
@@ -93,8 +94,10 @@ static void end_part(cohi_tcp_link *link, cohi_tcp_request *request, coh_status 
                      const cohi_op *mine)
 {
     const cohi_op *op = request->part.op;
-    if (cohi_tcp_part_end(link->endpoint, &request->part, status) && op != mine)
-        atomic_store_explicit(&link->endpoint->rings, 1, memory_order_relaxed);
+    if (!cohi_tcp_part_end(link->endpoint, &request->part, status) || op == mine)
+        return;
+    atomic_store_explicit(&link->endpoint->rings, 1, memory_order_relaxed);
+    atomic_store_explicit(&link->endpoint->attends, 1, memory_order_relaxed);
 }
 
 /* ---- frames of a request ---- */
@@ -198,14 +201,13 @@ static void account(cohi_tcp_link *link, size_t moved, const cohi_op *mine)
     }
 }
 
-static int write_requests(cohi_tcp_link *link, const cohi_op *mine)
+static int write_requests(cohi_tcp_link *link, const cohi_op *mine, size_t *moved)
 {
     struct batch batch = {.count = 0, .skip = link->out.written};
-    size_t moved;
     gather(&link->out, &batch);
-    int error = cohi_tcp_socket_write(link->fd, batch.parts, batch.count, &moved);
+    int error = cohi_tcp_socket_write(link->fd, batch.parts, batch.count, moved);
     link->out.answering = false;
-    account(link, moved, mine);
+    account(link, *moved, mine);
     return error;
 }
 
@@ -251,13 +253,13 @@ static void account_answer(cohi_tcp_out *out, size_t moved)
 }
 
 /* The bytes are read as they are now, from a segment that cannot go meanwhile. */
-static int write_answer(cohi_tcp_link *link)
+static int write_answer(cohi_tcp_link *link, size_t *moved)
 {
     cohi_tcp_out *out = &link->out;
     const cohi_tcp_answer *answer = &out->answers[out->first_answer];
     struct batch batch = {.count = 0, .skip = out->written};
     const char *wrong = NULL, *body = NULL;
-    size_t moved = 0;
+    *moved = 0;
     if (out->answer_head_bytes == 0)
         make_answer_frame(out, answer);
     cohi_tcp_head head = {.segment = (uint16_t)answer->segment, .generation = answer->generation};
@@ -267,10 +269,10 @@ static int write_answer(cohi_tcp_link *link)
             cohi_tcp_locate(link->endpoint, &head, answer->offset, out->answer_body_bytes, &wrong);
     add(&batch, out->answer_head, out->answer_head_bytes);
     add(&batch, body, out->answer_body_bytes);
-    int error = wrong ? EFAULT : cohi_tcp_socket_write(link->fd, batch.parts, batch.count, &moved);
+    int error = wrong ? EFAULT : cohi_tcp_socket_write(link->fd, batch.parts, batch.count, moved);
     pthread_mutex_unlock(&link->endpoint->segments_lock);
     out->answering = true;
-    account_answer(out, moved);
+    account_answer(out, *moved);
     return error;
 }
 
@@ -294,10 +296,14 @@ void cohi_tcp_flush(cohi_tcp_link *link, const cohi_op *mine)
 {
     cohi_tcp_out *out = &link->out;
     int error = 0;
+    size_t moved, all = 0;
     if (link->state != COHI_TCP_OPEN || out->broken)
         return;
     while (!error && has_something(out)) {
-        error = is_answers_turn(out) ? write_answer(link) : write_requests(link, mine);
+        error = all >= TURN_BYTES      ? EAGAIN
+                : is_answers_turn(out) ? write_answer(link, &moved)
+                                       : write_requests(link, mine, &moved);
+        all += error ? 0 : moved;
         out->spoke = true;
     }
     out->armed = error == EAGAIN;

@@ -248,6 +248,7 @@ static const char *end_answer(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 static void deliver(cohi_tcp_link *link, const unsigned char *bytes, uint64_t count)
 {
     link->endpoint->upcalls->deliver(link->endpoint->world, link->rank, bytes, (size_t)count);
+    atomic_store_explicit(&link->endpoint->attends, 1, memory_order_relaxed);
 }
 
 static const char *serve_message(cohi_tcp_link *link, const cohi_tcp_frame *frame)

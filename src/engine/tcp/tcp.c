@@ -37,6 +37,7 @@ static uint64_t tick_of(uint64_t link_timeout_ns)
 static void tcp_close(cohi_endpoint *endpoint)
 {
     cohi_tcp_thread_stop(endpoint);
+    cohi_tcp_fork_remove(endpoint);
     int count = atomic_load(&endpoint->made_count);
     for (int i = 0; i < count; i++)
         cohi_tcp_link_free(endpoint->made[i]);
@@ -112,7 +113,9 @@ static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoin
     cohi_endpoint *made = new_endpoint(args);
     if (!made)
         return cohi_fail(COH_NO_MEMORY, "tcp: out of memory for rank %d", args->rank);
-    coh_status status = made->size > 1 ? start_listening(made) : COH_OK;
+    coh_status status = cohi_tcp_fork_add(made);
+    if (status == COH_OK && made->size > 1)
+        status = start_listening(made);
     if (status != COH_OK) {
         tcp_close(made);
         return status;

@@ -12,6 +12,7 @@
  *   receive.c  the stream of bytes that comes in, cut into frames
  *   serve.c    what each frame does
  *   thread.c   the thread of an endpoint: it reads, writes what did not fit, keeps links alive
+ *   fork.c     what a forked child does not keep
  *
  * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
  * side sends requests on it and answers the other's. Where both call at the same time the call of
@@ -219,6 +220,7 @@ typedef struct cohi_tcp_segment {
 } cohi_tcp_segment;
 
 struct cohi_endpoint {
+    cohi_endpoint *next; /* of this process */
     int rank;
     int size;
     const cohi_upcalls *upcalls;
@@ -242,6 +244,7 @@ struct cohi_endpoint {
 
     pthread_mutex_t ops_lock;
     atomic_int leaving;
+    atomic_int attends; /* something came by which core may go on with its messages */
 
     cohi_tcp_source wake_source, listener_source;
     int listener;
@@ -384,5 +387,11 @@ const char *cohi_tcp_serve_end(cohi_tcp_link *link);
 coh_status cohi_tcp_thread_start(cohi_endpoint *endpoint);
 void cohi_tcp_thread_stop(cohi_endpoint *endpoint);
 void cohi_tcp_thread_wake(cohi_endpoint *endpoint);
+
+/* ---- fork.c ---- */
+
+/* Around the life of an endpoint. */
+coh_status cohi_tcp_fork_add(cohi_endpoint *endpoint);
+void cohi_tcp_fork_remove(cohi_endpoint *endpoint);
 
 #endif

@@ -118,6 +118,15 @@ static int time_left_ms(const cohi_endpoint *endpoint)
 
 /* ---- the thread ---- */
 
+/* The rank may be computing, while others wait for its part of a message. */
+static void attend(cohi_endpoint *endpoint)
+{
+    if (!atomic_load_explicit(&endpoint->attends, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&endpoint->attends, 0, memory_order_relaxed);
+    endpoint->upcalls->attend(endpoint->world);
+}
+
 /* What has come is read before silence is judged. */
 static void turn(cohi_endpoint *endpoint)
 {
@@ -132,6 +141,7 @@ static void turn(cohi_endpoint *endpoint)
         tick(endpoint, now_ns);
     if (atomic_exchange(&endpoint->sweep, 0))
         cohi_tcp_link_sweep(endpoint);
+    attend(endpoint);
     cohi_tcp_tell(endpoint);
 }
 
