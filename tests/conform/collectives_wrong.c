@@ -195,7 +195,7 @@ const test_case conform_coll_wrong[] = {
     CASE(strides_differ, "S42", ON_ALL, FROM_TWO),
     CASE(differs_after_many_alike, "S42", ON_ALL, FROM_TWO),
     CASE(scatter_without_memory, "S42 S57", ON_MAPPED, FROM_TWO,
-         .environment = "COHORT_FAULT=fail@commit,rank=0"),
+         .environment = "COHORT_FAULT=fail@commit,rank=0 COHORT_SCATTER=one-shot"),
     CASE(staged_without_memory, "S42 S57", ON_MAPPED, FROM_TWO,
          .environment = "COHORT_FAULT=fail@commit,rank=0 COHORT_ALL_REDUCE=staged"),
 };

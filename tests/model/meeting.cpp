@@ -24,10 +24,10 @@ enum { MEMBERS = 4, COH_PEER_LOST = 3 };
 /* ---- what stands around the library's text ---- */
 
 typedef uint32_t cohi_opcode;
-typedef cohi_opcode cohi_kind;
+typedef cohi_opcode coh_collective_kind;
 typedef int coh_dtype, coh_reduce_op;
 enum { COHI_OP_NONE, COHI_OP_BARRIER, COHI_OP_ALL_GATHER, COHI_OP_GATHER, COHI_OP_BROADCAST };
-enum { COHI_SCATTER = 99 };
+enum { COH_COLLECTIVE_SCATTER = 99 };
 
 static bool cohi_terms_on_data(cohi_opcode op)
 {
