@@ -76,8 +76,9 @@ coh_status cohi_run_apart(cohi_call *call, coh_status refused)
     }
     if (here)
         return end_refused(call, COH_OK, false);
-    cohi_levels_begin(call->team);
-    status = call->algorithm->run(call);
+    status = cohi_levels_enter(call);
+    if (status == COH_OK)
+        status = call->algorithm->run(call);
     if (status == COH_OK)
         return end(call);
     bool own = is_own(call, status);

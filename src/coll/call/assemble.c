@@ -1,9 +1,12 @@
 #include "coll/call/assemble.h"
 
 #include "core/team/await.h"
+#include "core/team/levels.h"
 #include "core/team/posts.h"
 #include "core/team/standing.h"
 #include "core/team/terms.h"
+
+#include <string.h>
 
 cohi_opcode cohi_kind_op(const cohi_call *call)
 {
@@ -120,8 +123,57 @@ void cohi_post_refusal(cohi_call *call, coh_status status)
     cohi_team_wake(call->team);
 }
 
+/* How far a member's local level has come, beside its post in the whole team. */
+struct progress {
+    uint32_t epoch;
+    uint64_t counts[2];
+};
+
+static void show_progress(const coh_team *team)
+{
+    const coh_team *local = team->levels->local;
+    const cohi_coll_gear *gear = cohi_team_gear(local); /* NULL before the first part */
+    struct progress mine = {.epoch = local->epoch};
+    if (gear)
+        memcpy(mine.counts, gear->counts, sizeof mine.counts);
+    memcpy(cohi_meet_post(team->mine, team->epoch + 1)->data, &mine, sizeof mine);
+}
+
+/* A member that gave the call before up, which another was refused in, may be behind the others. */
+static struct progress furthest(const coh_team *team)
+{
+    const coh_team *local = team->levels->local;
+    struct progress most = {.epoch = local->epoch};
+    for (int i = 0; i < local->size; i++) {
+        struct progress one;
+        cohi_meet *meet = team->meets[team->indices[local->ranks[i]]];
+        memcpy(&one, cohi_meet_post(meet, team->epoch)->data, sizeof one);
+        if ((int32_t)(one.epoch - most.epoch) > 0)
+            most.epoch = one.epoch;
+        for (int k = 0; k < 2; k++)
+            most.counts[k] = one.counts[k] > most.counts[k] ? one.counts[k] : most.counts[k];
+    }
+    return most;
+}
+
+coh_status cohi_levels_enter(cohi_call *call)
+{
+    coh_team *team = call->team, *local = team->levels->local;
+    cohi_coll_gear *gear;
+    struct progress most = furthest(team);
+    cohi_levels_begin(team, most.epoch);
+    coh_status status = cohi_gear_of(local, call->name, &gear);
+    if (status != COH_OK)
+        return status;
+    memcpy(gear->counts, most.counts, sizeof gear->counts);
+    atomic_store_explicit(&local->mine->ready.value, most.counts[COHI_READY], memory_order_release);
+    atomic_store_explicit(&local->mine->done.value, most.counts[COHI_DONE], memory_order_release);
+    return COH_OK;
+}
+
 void cohi_post_apart(cohi_call *call, coh_status refused)
 {
+    show_progress(call->team);
     if (refused != COH_OK) {
         post_refused(call, refused);
         return;

@@ -56,6 +56,9 @@ void cohi_post_refusal(cohi_call *call, coh_status status);
 /* Enters, or enters with a refusal, in a team whose members are not all mapped, and wakes nobody. */
 void cohi_post_apart(cohi_call *call, coh_status refused);
 
+/* Once all members of this host have entered: they begin the call's parts on their level alike. */
+coh_status cohi_levels_enter(cohi_call *call);
+
 /* The call, which was entered so, is refused after all; for cohi_apart_tell_refusal. */
 void cohi_post_change(cohi_call *call, coh_status refused);
 

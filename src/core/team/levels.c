@@ -94,7 +94,7 @@ static coh_team *make_level(coh_team *whole, int size, bool mapped)
     level->world = whole->world;
     level->number = whole->number;
     level->size = size;
-    level->start = whole->start;
+    level->start = level->epoch = level->settled = whole->start;
     level->mapped = mapped;
     level->open = true;
     level->whole = whole;
@@ -112,8 +112,7 @@ static void clear_area(coh_team *local)
     atomic_store(&local->mine->ready.value, 0);
     atomic_store(&local->mine->done.value, 0);
     for (uint32_t post = 0; post < COHI_POSTS; post++)
-        atomic_store(&local->mine->posts[post].mark,
-                     cohi_mark(local->start * COHI_LEVEL_CALLS, COHI_OP_NONE));
+        atomic_store(&local->mine->posts[post].mark, cohi_mark(local->start, COHI_OP_NONE));
 }
 
 static coh_team *make_local(coh_team *whole, const cohi_levels *levels)
@@ -163,6 +162,7 @@ void cohi_levels_free(coh_team *team)
     free(levels->host_of);
     free(levels->order);
     free(levels->first);
+    free(levels->scratch);
     free(levels);
 }
 
@@ -185,7 +185,8 @@ coh_status cohi_levels_make(coh_team *team)
     levels->host_of = calloc(size, sizeof *levels->host_of);
     levels->order = calloc(size, sizeof *levels->order);
     levels->first = calloc(size + 1, sizeof *levels->first);
-    if (levels->host_of && levels->order && levels->first) {
+    levels->scratch = calloc(4 * size, sizeof *levels->scratch);
+    if (levels->host_of && levels->order && levels->first && levels->scratch) {
         number_hosts(team, levels);
         order_members(team, levels);
         levels->local = make_local(team, levels);
@@ -199,10 +200,10 @@ coh_status cohi_levels_make(coh_team *team)
 
 /* ---- for one call ---- */
 
-void cohi_levels_begin(coh_team *team)
+void cohi_levels_begin(coh_team *team, uint32_t epoch)
 {
     coh_team *local = team->levels->local, *bridge = team->levels->bridge;
-    local->epoch = local->settled = local->now = team->epoch * COHI_LEVEL_CALLS;
+    local->epoch = local->settled = local->now = epoch;
     bridge->epoch = bridge->settled = bridge->now = team->epoch;
 }
 

@@ -22,10 +22,8 @@ typedef struct cohi_levels {
     int *host_of;     /* [size]: by member */
     int *order;       /* [size]: the members by host */
     int *first;       /* [hosts + 1]: where in `order` those of a host begin */
+    size_t *scratch;  /* [2 * (hosts + local members)]: of the call that has its turn */
 } cohi_levels;
-
-/* Epochs of the local level for each of the team's: as many calls on it can be parts of one. */
-enum { COHI_LEVEL_CALLS = 8 };
 
 /* Sets team->levels. COH_NO_MEMORY. */
 coh_status cohi_levels_make(coh_team *team);
@@ -59,9 +57,9 @@ int cohi_levels_narrowest(const cohi_levels *levels);
 /* Whether the members of each host are side by side in the team. */
 bool cohi_levels_are_runs(const coh_team *team);
 
-/* Sets both levels to the team's present call: whatever became of the one before, the members of a
- * host begin it with the same epoch. All of them have entered it. */
-void cohi_levels_begin(coh_team *team);
+/* Sets both levels to the team's present call, the local one to `epoch`, which its members have agreed
+ * on: whatever became of the call before, they begin with the same. */
+void cohi_levels_begin(coh_team *team, uint32_t epoch);
 
 /* Lets the bridge be member `at` of each host; on the host of `root`, if that is not -1, the root. */
 void cohi_levels_bridge(coh_team *team, int at, int root);
