@@ -75,6 +75,11 @@ typedef enum cohi_check_level {
     X(host, COHI_KNOB_TEXT, "COHORT_HOST", "",                                                     \
       "the host that this process plays: processes of one machine with different ones do not map " \
       "each other's memory")                                                                       \
+    X(net_interface, COHI_KNOB_TEXT, "COHORT_NET_INTERFACE", "",                                   \
+      "how other hosts reach this one: the name of an interface, or a subnet such as "             \
+      "10.1.0.0/16; by itself the first addresses that are not the loopback's")                    \
+    X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
+      "the ports to listen on for other hosts, such as 20000-20100; by itself any free one")       \
     X(modules, COHI_KNOB_TEXT, "COHORT_MODULES", "",                                               \
       "the folder to look for engines in first, such as cohort-tcp.so")                            \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \

@@ -194,6 +194,13 @@ uint64_t cohi_os_host_id(void)
     return hash;
 }
 
+void cohi_os_host_name(char *text, size_t room)
+{
+    if (gethostname(text, room) != 0)
+        snprintf(text, room, "unknown");
+    text[room - 1] = '\0';
+}
+
 const char *cohi_os_signal_text(int signal)
 {
 #ifdef __GLIBC__

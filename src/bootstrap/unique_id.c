@@ -10,13 +10,19 @@ static const char id_magic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'I', '1'};
 
 _Static_assert(sizeof(cohi_id_layout) == sizeof(coh_unique_id), "the layout fills the id");
 
-static uint64_t check_of(const cohi_id_layout *layout)
+/* FNV-1a */
+static uint64_t hash_of(uint64_t hash, const void *data, size_t count)
 {
-    const unsigned char *bytes = (const unsigned char *)layout;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (size_t i = 0; i < offsetof(cohi_id_layout, check); i++)
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < count; i++)
         hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     return hash;
+}
+
+static uint64_t check_of(const cohi_id_layout *layout)
+{
+    uint64_t hash = hash_of(UINT64_C(0xcbf29ce484222325), layout, offsetof(cohi_id_layout, check));
+    return hash_of(hash, layout->root, sizeof layout->root);
 }
 
 void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id)

@@ -89,7 +89,7 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
         return COH_OK;
     status = cohi_segment_offer(world,
                                 &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
-                                                     .bytes = cohi_slot_stride(world->size),
+                                                     .bytes = cohi_slot_control_bytes(world->size),
                                                      .existing = world->slot},
                                 &base, &key);
     if (status == COH_OK)
@@ -173,8 +173,13 @@ coh_status cohi_init_board(int size, bool measure, const cohi_config *config, co
         cohi_host_profile_read(config->profile, host);
     if (*host->warning)
         cohi_log(COH_LOG_WARN, "%s", host->warning);
-    coh_status status =
-        cohi_board_create(size, 0, program_invocation_short_name, &host->profile, board);
+    char name[COHI_HOST_NAME_BYTES];
+    cohi_os_host_name(name, sizeof name);
+    cohi_board_spec spec = {.size = size,
+                            .host = *config->host ? config->host : name,
+                            .program = program_invocation_short_name,
+                            .profile = &host->profile};
+    coh_status status = cohi_board_create(&spec, board);
     free(host);
     return status;
 }
@@ -356,8 +361,8 @@ static coh_status attach_peer(coh_world *world, int rank, cohi_card *card, uint6
         status = attach_region(world, COHI_SEGMENT_HEAP, rank, heap_bytes, card->heap_key,
                                self ? NULL : &card->fds[COHI_CARD_FD_HEAP]);
     if (status == COH_OK && engine->memory && engine->rma)
-        status = attach_region(world, COHI_SEGMENT_CONTROL, rank, cohi_slot_stride(world->size),
-                               card->control_key, NULL);
+        status = attach_region(world, COHI_SEGMENT_CONTROL, rank,
+                               cohi_slot_control_bytes(world->size), card->control_key, NULL);
     if (status != COH_OK)
         return status;
     if (engine->memory)

@@ -83,8 +83,7 @@ static void note_supervisor(cohi_job *run, int rank, int wait_status)
 static void note_orphaned_rank(cohi_job *run, int rank, int wait_status)
 {
     atomic_store(&cohi_board_slot(&run->board, rank)->end, COHI_ENDED | (uint32_t)wait_status);
-    for (int other = 0; other < run->size; other++)
-        cohi_slot_ring(cohi_board_slot(&run->board, other));
+    cohi_board_ring(&run->board);
     cohi_run_note_end(run, rank, wait_status, cohi_now_ns());
 }
 

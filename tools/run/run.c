@@ -274,9 +274,14 @@ static cohi_profile obtain_profile(const cohi_job *run)
 static int make_job(cohi_job *run)
 {
     cohi_profile profile = obtain_profile(run);
-    if (coh_unique_id_create(&run->id) == COH_OK
-        && cohi_board_create(run->size, getpid(), run->options.command[0], &profile, &run->board)
-               == COH_OK)
+    char host[COHI_HOST_NAME_BYTES];
+    cohi_os_host_name(host, sizeof host);
+    cohi_board_spec spec = {.size = run->size,
+                            .launcher = getpid(),
+                            .host = host,
+                            .program = run->options.command[0],
+                            .profile = &profile};
+    if (coh_unique_id_create(&run->id) == COH_OK && cohi_board_create(&spec, &run->board) == COH_OK)
         return 0;
     fprintf(stderr, "cohort run: %s\n", coh_last_error());
     return -1;

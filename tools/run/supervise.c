@@ -76,8 +76,7 @@ static void publish_end(const struct supervisor *self, int wait_status)
     if (wait_status != 0 || !finished(slot))
         cohi_snapshot_take(self->charge->snapshot, board, 0);
     atomic_store(&slot->end, COHI_ENDED | (uint32_t)wait_status);
-    for (int rank = 0; rank < self->charge->size; rank++)
-        cohi_slot_ring(cohi_board_slot(board, rank));
+    cohi_board_ring(board);
     cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
