@@ -8,7 +8,7 @@
 #ifndef COHI_TOOLS_SNAPSHOT_H
 #define COHI_TOOLS_SNAPSHOT_H
 
-#include "bootstrap/board.h"
+#include "boards.h"
 
 typedef struct cohi_snapshot_row {
     char state[16];
@@ -28,6 +28,6 @@ cohi_snapshot *cohi_snapshot_make(int size);
 void cohi_snapshot_free(cohi_snapshot *snapshot, int size);
 
 /* Takes it, unless it was taken before and `again` is 0. */
-void cohi_snapshot_take(cohi_snapshot *snapshot, const cohi_board *board, int again);
+void cohi_snapshot_take(cohi_snapshot *snapshot, const cohi_boards *boards, int again);
 
 #endif

@@ -48,7 +48,8 @@ static coh_status make_ends(const cohi_job *run, int rank, struct rank_ends *end
         error = make_pipe(ends->error);
     if (error)
         return cohi_fail_os(error, "cannot make the pipes of rank %d of %d", rank, run->size);
-    return cohi_launch_offer(&run->id, rank, run->size, run->board.fd, -1, &ends->job_fd);
+    return cohi_launch_offer(&run->id, rank, run->size, cohi_boards_of(&run->boards, rank)->fd, -1,
+                             &ends->job_fd);
 }
 
 /* The guard starts the rank's supervisor; what becomes of that comes as news. */

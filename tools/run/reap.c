@@ -52,7 +52,7 @@ static void say_orphan(cohi_job *run, int rank, pid_t supervisor, int wait_statu
 static void note_orphan(cohi_job *run, int rank, pid_t supervisor, int wait_status)
 {
     cohi_run_rank *state = &run->ranks[rank];
-    uint64_t end = atomic_load(&cohi_board_slot(&run->board, rank)->end);
+    uint64_t end = atomic_load(&cohi_boards_slot(&run->boards, rank)->end);
     if (end & COHI_ENDED) {
         cohi_run_note_end(run, rank, (int)(end & UINT32_MAX), cohi_now_ns());
         return;
@@ -82,8 +82,7 @@ static void note_supervisor(cohi_job *run, int rank, int wait_status)
 /* The supervisor would have told the board. */
 static void note_orphaned_rank(cohi_job *run, int rank, int wait_status)
 {
-    atomic_store(&cohi_board_slot(&run->board, rank)->end, COHI_ENDED | (uint32_t)wait_status);
-    cohi_board_ring(&run->board);
+    cohi_boards_tell_end(&run->boards, rank, wait_status);
     cohi_run_note_end(run, rank, wait_status, cohi_now_ns());
 }
 

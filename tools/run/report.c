@@ -88,7 +88,7 @@ static void fill_row(const cohi_job *run, int rank, cohi_table_row *row)
 {
     const cohi_run_rank *state = &run->ranks[rank];
     const cohi_snapshot_row *snapshot = &run->charge.snapshot->rows[rank];
-    int pid = atomic_load(&cohi_board_slot(&run->board, rank)->pid);
+    int pid = atomic_load(&cohi_boards_slot(&run->boards, rank)->pid);
     snprintf(row->cell[0], COHI_TABLE_CELL_BYTES, "%d", rank);
     if (pid || state->pid)
         snprintf(row->cell[1], COHI_TABLE_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
@@ -183,7 +183,7 @@ static void describe_call(const cohi_job *run, int rank, char *text, size_t room
 {
     const cohi_run_rank *state = &run->ranks[rank];
     const char *operation = run->charge.snapshot->rows[rank].operation;
-    cohi_slot *slot = cohi_board_slot(&run->board, rank);
+    cohi_slot *slot = cohi_boards_slot(&run->boards, rank);
     char message[COHI_ERROR_BYTES];
     coh_status status;
     uint64_t at_ns = cohi_slot_read_error(slot, &status, message);
@@ -199,11 +199,14 @@ static void describe_call(const cohi_job *run, int rank, char *text, size_t room
 /* Ranks may go on after a race was named to them, and end well. */
 static int report_race(cohi_job *run)
 {
-    cohi_board_head *head = run->board.head;
-    if (!head || atomic_load(&head->race_state) != 2)
-        return 0;
-    cohi_run_say(run, "race: %.*s", (int)sizeof head->race, head->race);
-    return 1;
+    for (int i = 0; i < run->boards.count; i++) {
+        cohi_board_head *head = run->boards.list[i].head;
+        if (atomic_load(&head->race_state) != 2)
+            continue;
+        cohi_run_say(run, "race: %.*s", (int)sizeof head->race, head->race);
+        return 1;
+    }
+    return 0;
 }
 
 static int report_failure(cohi_job *run)
@@ -299,6 +302,6 @@ int cohi_run_report(cohi_job *run)
         [COHI_WHY_OUTPUT] = report_output,
     };
     if (run->why == COHI_WHY_NONE)
-        cohi_snapshot_take(run->charge.snapshot, &run->board, 0);
+        cohi_snapshot_take(run->charge.snapshot, &run->boards, 0);
     return reports[run->why](run);
 }

@@ -1,6 +1,9 @@
 #include "run/run.h"
 
+#include "base/error.h"
 #include "base/os.h"
+#include "base/pretend.h"
+#include "bootstrap/unique_id.h"
 #include "command.h"
 #include "run/descendants.h"
 #include "descriptors.h"
@@ -209,8 +212,8 @@ static int write_last_output(cohi_job *run)
 static int raise_descriptor_limit(cohi_job *run)
 {
     struct rlimit *limit = &run->charge.files;
-    rlim_t need =
-        (rlim_t)(run->charge.inherited_count + OWN_DESCRIPTORS + RANK_DESCRIPTORS * run->size);
+    int own = OWN_DESCRIPTORS + run->options.pretend_hosts; /* a board each */
+    rlim_t need = (rlim_t)(run->charge.inherited_count + own + RANK_DESCRIPTORS * run->size);
     if (getrlimit(RLIMIT_NOFILE, limit) != 0 || limit->rlim_cur >= need)
         return 0;
     struct rlimit raised = {.rlim_cur = need, .rlim_max = limit->rlim_max};
@@ -271,17 +274,42 @@ static cohi_profile obtain_profile(const cohi_job *run)
     return host.profile;
 }
 
+/* One for each host that the ranks play. */
+static coh_status make_boards(cohi_job *run)
+{
+    int hosts = run->options.pretend_hosts ? run->options.pretend_hosts : 1;
+    int *ranks = calloc((size_t)run->size, sizeof *ranks);
+    coh_status status = COH_OK;
+    run->boards.list = calloc((size_t)hosts, sizeof *run->boards.list);
+    if (!ranks || !run->boards.list)
+        status = cohi_fail(COH_NO_MEMORY, "no memory for %d ranks", run->size);
+    cohi_profile profile = obtain_profile(run);
+    for (int host = 0, rank = 0; host < hosts && status == COH_OK; host++) {
+        char name[COHI_HOST_NAME_BYTES];
+        int count = 0;
+        while (rank < run->size && cohi_pretended_host(rank, run->size, hosts) == host)
+            ranks[count++] = rank++;
+        cohi_os_host_name(name, sizeof name);
+        if (run->options.pretend_hosts)
+            snprintf(name, sizeof name, "host%d", host);
+        cohi_board_spec spec = {.size = run->size,
+                                .ranks = ranks,
+                                .count = count,
+                                .launcher = getpid(),
+                                .job = cohi_unique_id_job(&run->id),
+                                .host = name,
+                                .program = run->options.command[0],
+                                .profile = &profile};
+        status = cohi_board_create(&spec, &run->boards.list[host]);
+        run->boards.count += status == COH_OK;
+    }
+    free(ranks);
+    return status;
+}
+
 static int make_job(cohi_job *run)
 {
-    cohi_profile profile = obtain_profile(run);
-    char host[COHI_HOST_NAME_BYTES];
-    cohi_os_host_name(host, sizeof host);
-    cohi_board_spec spec = {.size = run->size,
-                            .launcher = getpid(),
-                            .host = host,
-                            .program = run->options.command[0],
-                            .profile = &profile};
-    if (coh_unique_id_create(&run->id) == COH_OK && cohi_board_create(&spec, &run->board) == COH_OK)
+    if (coh_unique_id_create(&run->id) == COH_OK && make_boards(run) == COH_OK)
         return 0;
     fprintf(stderr, "cohort run: %s\n", coh_last_error());
     return -1;
@@ -294,7 +322,7 @@ static void describe_charge(cohi_job *run)
     run->charge.environment = run->options.environment;
     run->charge.bind_core = run->options.bind_core;
     run->charge.pretend_hosts = run->options.pretend_hosts;
-    run->charge.board = &run->board;
+    run->charge.boards = &run->boards;
     run->charge.launcher = getpid();
     run->charge.inherited = run->inherited;
 }
@@ -325,7 +353,9 @@ static void tear_down(cohi_job *run)
     cohi_os_close(run->guard_link);
     cohi_output_close(&run->output);
     cohi_snapshot_free(run->charge.snapshot, run->size);
-    cohi_board_close(&run->board);
+    for (int i = 0; i < run->boards.count; i++)
+        cohi_board_close(&run->boards.list[i]);
+    free(run->boards.list);
     cohi_os_close(run->signals);
     cohi_run_options_free(&run->options);
     free(run->children_before);
@@ -368,7 +398,6 @@ int cohi_tool_run(int argc, char **argv)
     cohi_job run = {.signals = -1,
                     .guard_link = -1,
                     .first = -1,
-                    .board = {.fd = -1},
                     .stage_deadline_ns = UINT64_MAX,
                     .timeout_at_ns = UINT64_MAX,
                     .ended_by_us_ns = UINT64_MAX};

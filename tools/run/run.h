@@ -87,7 +87,7 @@ typedef struct cohi_job {
     cohi_run_options options;
     cohi_charge charge; /* what is the same for all ranks */
     coh_unique_id id;
-    cohi_board board;
+    cohi_boards boards; /* one, or those of --pretend-hosts */
     cohi_output output;
     cohi_terminal terminal;
     cohi_run_rank *ranks;

@@ -67,7 +67,7 @@ void cohi_run_end(cohi_job *run, cohi_run_why why, int value)
     run->why = why;
     run->why_value = value;
     int by_a_rank = why == COHI_WHY_FAILED || why == COHI_WHY_GLOBAL_EXIT;
-    cohi_snapshot_take(run->charge.snapshot, &run->board, !by_a_rank);
+    cohi_snapshot_take(run->charge.snapshot, &run->boards, !by_a_rank);
     enter_stage(run, first_stage[why]);
 }
 
@@ -98,7 +98,7 @@ void cohi_run_signal(cohi_job *run, int signal, int by_kernel)
 
 int cohi_run_unfinished(const cohi_job *run, int rank)
 {
-    unsigned phase = atomic_load(&cohi_board_slot(&run->board, rank)->phase);
+    unsigned phase = atomic_load(&cohi_boards_slot(&run->boards, rank)->phase);
     return run->ranks[rank].wait_status == 0
            && (phase == COHI_PHASE_RUNNING || phase == COHI_PHASE_EXITING);
 }
@@ -113,7 +113,7 @@ int cohi_run_failed(const cohi_job *run, int rank)
 
 static int holds_lost(const cohi_job *run, int rank, int other)
 {
-    uint64_t verdict = atomic_load(cohi_slot_verdict(cohi_board_slot(&run->board, rank), other));
+    uint64_t verdict = atomic_load(cohi_slot_verdict(cohi_boards_slot(&run->boards, rank), other));
     return (verdict & 0xff) == COHI_VERDICT_LOST;
 }
 
@@ -173,12 +173,23 @@ static int next_failure(cohi_job *run, int *ended)
     return first;
 }
 
+/* What one host was asked holds for all. */
+static uint64_t asked_to_exit(const cohi_job *run)
+{
+    uint64_t asked = 0;
+    for (int i = 0; i < run->boards.count && !asked; i++)
+        asked = atomic_load(&run->boards.list[i].head->global_exit);
+    for (int i = 0; i < run->boards.count && asked; i++)
+        cohi_board_tell_exit(&run->boards.list[i], (int)(asked & 0xff));
+    return asked;
+}
+
 void cohi_run_judge(cohi_job *run)
 {
     int ended = 0, failed = next_failure(run, &ended);
     if (!ended)
         return;
-    uint64_t asked = atomic_load(&run->board.head->global_exit);
+    uint64_t asked = asked_to_exit(run);
     if (asked & COHI_ENDED)
         cohi_run_end(run, COHI_WHY_GLOBAL_EXIT, (int)(asked & 0xff));
     if (failed < 0)

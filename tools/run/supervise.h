@@ -12,7 +12,7 @@
 #ifndef COHI_TOOLS_SUPERVISE_H
 #define COHI_TOOLS_SUPERVISE_H
 
-#include "bootstrap/board.h"
+#include "boards.h"
 #include "snapshot.h"
 
 #include <signal.h>
@@ -28,7 +28,7 @@ typedef struct cohi_charge {
     char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
     int bind_core;             /* not 0: one core a rank */
     int pretend_hosts;         /* that the ranks play; 0: none */
-    const cohi_board *board;   /* mapped before the fork */
+    const cohi_boards *boards; /* mapped before the fork */
     cohi_snapshot *snapshot;   /* so is this */
     int control;               /* the supervisor's end of the socket to the launcher */
     int output, error, job_fd; /* for the rank */

@@ -65,7 +65,7 @@ static struct joining look_at_ranks(const cohi_job *run)
 {
     struct joining seen = {.absent_count = 0};
     for (int rank = 0; rank < run->size; rank++) {
-        unsigned phase = atomic_load(&cohi_board_slot(&run->board, rank)->phase);
+        unsigned phase = atomic_load(&cohi_boards_slot(&run->boards, rank)->phase);
         seen.inside += phase == COHI_PHASE_JOINING;
         seen.come += phase != COHI_PHASE_ABSENT;
         if (phase != COHI_PHASE_ABSENT || run->ranks[rank].ended)
