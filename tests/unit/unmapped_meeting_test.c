@@ -19,12 +19,10 @@ static struct {
     bool loses_nobody; /* a quiet of control writes fails, and no rank is named */
 } broken;
 
-static coh_status put(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
-                      const void *source, size_t bytes, cohi_op *op)
+static coh_status put(cohi_endpoint *endpoint, cohi_remote to, const void *source, size_t bytes,
+                      cohi_op *op)
 {
-    return broken.refuses_puts
-               ? COH_NO_MEMORY
-               : broken.real->put(endpoint, context, rank, id, offset, source, bytes, op);
+    return broken.refuses_puts ? COH_NO_MEMORY : broken.real->put(endpoint, to, source, bytes, op);
 }
 
 static coh_status quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
