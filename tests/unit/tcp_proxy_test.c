@@ -26,7 +26,7 @@ struct proxy {
     atomic_int silent;  /* nothing is passed on */
     atomic_int stopping;
     struct pipe pipes[PIPES_MAX];
-    int pipe_count;
+    atomic_int pipe_count;
 };
 
 static unsigned roll(uint64_t *dice, unsigned bound)
