@@ -30,7 +30,7 @@
 enum {
     COHI_TLS_SECRET_BYTES = 32,
     COHI_TLS_JOB_BYTES = 16,
-    COHI_TLS_BYTES = 8192,      /* the most that is read from the other side; about 300 are needed */
+    COHI_TLS_BYTES = 8192, /* the most that is read from the other side; about 300 are needed */
     COHI_TLS_REASON_BYTES = 256 /* the longest reason, its final NUL included */
 };
 
