@@ -151,6 +151,7 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
         .crew = world->crew ? &world->crew->space : NULL,
         .upcalls = &cohi_core_upcalls,
         .world = world,
+        .id = world->id,
     };
     coh_status status = cohi_engine_admit(world->engine);
     if (status != COH_OK)
@@ -539,6 +540,7 @@ static coh_status join_group(const coh_unique_id *id, int rank, int size, cohi_b
         status = cohi_world_new(rank, size, &made);
     if (status != COH_OK)
         return status;
+    made->id = id;
     cohi_card *cards = calloc((size_t)size, sizeof *cards);
     status =
         cards ? COH_OK : cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);

@@ -260,10 +260,10 @@ static void late_and_in_pieces_is_right(void **state)
 static void a_reset_in_the_middle_is_a_loss(void **state)
 {
     (void)state;
-    enum { BYTES = 2 << 20 };
+    enum { BYTES = 2 << 20, HANDSHAKE = 2000 }; /* before it is through, a call is made again */
     char *source = malloc(BYTES);
     rig_fill(source, BYTES, 1);
-    for (int64_t at = 100; at < BYTES; at = at * 3 + 1) {
+    for (int64_t at = HANDSHAKE; at < BYTES; at = at * 3 + 1) {
         struct route *route =
             open_route(&(struct proxy){.seed = 1, .reset_at = at}, 10 * COHI_NS_PER_S);
         struct rig *rig = route->rig;

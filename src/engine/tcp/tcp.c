@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "bootstrap/unique_id.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     free(endpoint->fates);
     free(endpoint->links);
     free(endpoint->made);
+    explicit_bzero(&endpoint->self, sizeof endpoint->self);
     free(endpoint);
 }
 
@@ -93,7 +95,25 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     return NULL;
 }
 
-/* The keys let a member of the job in and keep strangers, and other jobs, out. */
+_Static_assert((int)COHI_TLS_SECRET_BYTES == (int)COHI_SECRET_BYTES, "it is the id's secret");
+
+/* By what this rank proves itself. */
+static void introduce(cohi_endpoint *endpoint, const coh_unique_id *id)
+{
+    cohi_id_layout layout;
+    if (!id || cohi_tls_available() != COH_OK)
+        return;
+    memcpy(&layout, id->bytes, sizeof layout);
+    endpoint->own.secures = 1;
+    endpoint->self =
+        (cohi_tls_self){.purpose = COHI_TLS_LINK, .rank = endpoint->rank, .size = endpoint->size};
+    memcpy(endpoint->self.secret, layout.secret, sizeof endpoint->self.secret);
+    memcpy(endpoint->self.job, layout.name, sizeof endpoint->self.job);
+    explicit_bzero(&layout, sizeof layout);
+}
+
+/* Where no handshake can be made, the keys let a member of the job in and keep strangers, and other
+ * jobs, out. */
 static coh_status start_listening(cohi_endpoint *endpoint)
 {
     int error = cohi_os_random(endpoint->own.first_key, sizeof endpoint->own.first_key);
@@ -114,6 +134,8 @@ static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoin
     if (!made)
         return cohi_fail(COH_NO_MEMORY, "tcp: out of memory for rank %d", args->rank);
     coh_status status = cohi_tcp_fork_add(made);
+    if (made->size > 1)
+        introduce(made, args->id);
     if (status == COH_OK && made->size > 1)
         status = start_listening(made);
     if (status != COH_OK) {
@@ -130,6 +152,21 @@ static coh_status tcp_address(cohi_endpoint *endpoint, unsigned char *address)
     return COH_OK;
 }
 
+/* All ranks decide alike. Hosts that are played on one machine can do without OpenSSL: what goes over the
+ * loopback address stays in the machine. */
+static void choose_security(cohi_endpoint *endpoint)
+{
+    endpoint->secured = true;
+    for (int rank = 0; rank < endpoint->size && endpoint->secured; rank++) {
+        endpoint->secured = endpoint->addresses[rank].secures != 0;
+        if (!endpoint->secured && endpoint->rank == 0)
+            cohi_log(COH_LOG_WARN,
+                     "tcp: the hosts that this machine plays connect without handshakes: rank %d "
+                     "has no OpenSSL 3 (libssl.so.3)",
+                     rank);
+    }
+}
+
 /* Where all ranks are on this host nobody will call. */
 static coh_status tcp_connect(cohi_endpoint *endpoint,
                               const unsigned char (*addresses)[COHI_ADDRESS_BYTES],
@@ -141,6 +178,8 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
         memcpy(&endpoint->addresses[rank], addresses[rank], sizeof endpoint->addresses[rank]);
         remote = remote || !cohi_tcp_is_near(endpoint, rank);
     }
+    if (remote)
+        choose_security(endpoint);
     if (remote)
         return cohi_tcp_thread_start(endpoint);
     cohi_os_close(endpoint->listener);
