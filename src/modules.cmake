@@ -23,7 +23,9 @@ if(COHORT_TCP)
     engine/mapped.c
     base/dtype.c
     base/os_basic.c
-    memory/host_atomic.c)
+    memory/host_atomic.c
+    secure/openssl.c
+    secure/tls.c)
   target_link_libraries(cohort-tcp PRIVATE cohort-tcp-objects Threads::Threads)
   list(APPEND COHORT_MODULES cohort-tcp)
 endif()

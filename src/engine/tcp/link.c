@@ -27,6 +27,7 @@ void cohi_tcp_link_free(cohi_tcp_link *link)
         return;
     if (link->fd >= 0)
         cohi_os_close(link->fd);
+    cohi_tls_end(link->tls);
     cohi_tcp_out_free(&link->out);
     pthread_mutex_destroy(&link->landing);
     pthread_mutex_destroy(&link->lock);
@@ -95,6 +96,8 @@ static uint32_t wanted_events(const cohi_tcp_link *link)
     switch (link->state) {
     case COHI_TCP_CALLING:
         return EPOLLOUT;
+    case COHI_TCP_SECURING:
+        return link->turn == COHI_TLS_WRITES ? EPOLLOUT : EPOLLIN;
     case COHI_TCP_OPEN:
         return link->out.armed ? EPOLLIN | EPOLLOUT : EPOLLIN;
     case COHI_TCP_IDLE:
@@ -119,6 +122,8 @@ void cohi_tcp_link_poll(cohi_tcp_link *link)
 /* A forked child may have the descriptor too, so that closing it does not take it out of the set. */
 static void close_socket(cohi_tcp_link *link)
 {
+    cohi_tls_end(link->tls);
+    link->tls = NULL;
     if (link->fd < 0)
         return;
     if (link->interest)
@@ -175,6 +180,27 @@ static int send_whole(int fd, const void *bytes, size_t count)
     return error ? error : moved == count ? 0 : EIO; /* a new socket takes that much */
 }
 
+/* Once for a link: a caller that was one of too many is hung up on, and calls again. */
+static void complain(cohi_tcp_link *link, const char *wrong)
+{
+    char where[COHI_TCP_PLACE_TEXT];
+    if (link->complained)
+        return;
+    link->complained = true;
+    cohi_tcp_place_text(&link->endpoint->addresses[link->rank].place, where);
+    cohi_log(COH_LOG_WARN, "tcp: rank %d: a call to rank %d at %s failed: %s", link->endpoint->rank,
+             link->rank, where, wrong);
+}
+
+static int begin_handshake(cohi_tcp_link *link)
+{
+    link->state = COHI_TCP_SECURING;
+    link->turn = COHI_TLS_WRITES;
+    return cohi_tls_call(&link->endpoint->self, link->fd, link->rank, &link->tls) == COH_OK
+               ? 0
+               : ENOMEM;
+}
+
 static int greet(cohi_tcp_link *link)
 {
     const cohi_endpoint *endpoint = link->endpoint;
@@ -184,21 +210,44 @@ static int greet(cohi_tcp_link *link)
                             .to = link->rank,
                             .size = endpoint->size};
     memcpy(hello.magic, cohi_tcp_magic, sizeof hello.magic);
-    memcpy(hello.to_key, endpoint->addresses[link->rank].first_key, sizeof hello.to_key);
-    memcpy(hello.from_key, endpoint->own.second_key, sizeof hello.from_key);
+    if (!endpoint->secured) {
+        memcpy(hello.to_key, endpoint->addresses[link->rank].first_key, sizeof hello.to_key);
+        memcpy(hello.from_key, endpoint->own.second_key, sizeof hello.from_key);
+    }
+    link->state = COHI_TCP_GREETING;
+    return send_whole(link->fd, &hello, sizeof hello);
+}
+
+/* 0 when the hello is sent; EAGAIN: the handshake goes on. */
+static int secure(cohi_tcp_link *link)
+{
+    link->turn = cohi_tls_step(link->tls);
+    if (link->turn == COHI_TLS_READS || link->turn == COHI_TLS_WRITES)
+        return EAGAIN;
+    bool proved = link->turn == COHI_TLS_DONE;
+    if (!proved)
+        complain(link, cohi_tls_reason(link->tls));
+    cohi_tls_end(link->tls);
+    link->tls = NULL;
+    return proved ? greet(link) : EPROTO;
+}
+
+/* The call has been taken, or not. */
+static int take_up(cohi_tcp_link *link)
+{
     int error = cohi_tcp_socket_error(link->fd);
-    if (!error)
-        error = send_whole(link->fd, &hello, sizeof hello);
-    if (!error)
-        link->state = COHI_TCP_GREETING;
-    return error;
+    if (error || !link->endpoint->secured)
+        return error ? error : greet(link);
+    error = begin_handshake(link);
+    return error ? error : secure(link);
 }
 
 static int send_welcome(const cohi_endpoint *endpoint, int fd, cohi_tcp_reply reply)
 {
     cohi_tcp_welcome welcome = {.reply = reply, .rank = endpoint->rank};
     memcpy(welcome.magic, cohi_tcp_magic, sizeof welcome.magic);
-    memcpy(welcome.key, endpoint->own.second_key, sizeof welcome.key);
+    if (!endpoint->secured)
+        memcpy(welcome.key, endpoint->own.second_key, sizeof welcome.key);
     return send_whole(fd, &welcome, sizeof welcome);
 }
 
@@ -225,9 +274,9 @@ static int read_welcome(cohi_tcp_link *link, cohi_tcp_welcome *welcome)
     memcpy(welcome, in->bytes, sizeof *welcome);
     in->to = 0;
     const cohi_tcp_address *address = &link->endpoint->addresses[link->rank];
-    bool good = !cohi_tcp_check_welcome(welcome, link->rank)
-                && memcmp(welcome->key, address->second_key, sizeof welcome->key) == 0;
-    return good ? 0 : EPROTO;
+    bool known = link->endpoint->secured
+                 || memcmp(welcome->key, address->second_key, sizeof welcome->key) == 0;
+    return known && !cohi_tcp_check_welcome(welcome, link->rank) ? 0 : EPROTO;
 }
 
 /* The call came to nothing, but nobody refused it: the caller was one of too many, or the rank is
@@ -278,7 +327,9 @@ void cohi_tcp_link_advance(cohi_tcp_link *link)
     cohi_tcp_end end = {.loss = (cohi_loss)0};
     pthread_mutex_lock(&link->lock);
     if (link->state == COHI_TCP_CALLING && link->fd >= 0)
-        end = conclude_step(link, greet(link));
+        end = conclude_step(link, take_up(link));
+    else if (link->state == COHI_TCP_SECURING)
+        end = conclude_step(link, secure(link));
     else if (link->state == COHI_TCP_GREETING)
         end = heed_welcome(link);
     bool left = link->peer_left;
@@ -295,8 +346,7 @@ void cohi_tcp_link_advance(cohi_tcp_link *link)
 /* Whether the caller's connection is to be the link, and what it is told. Lock held. */
 static bool accepts(const cohi_tcp_link *link, cohi_tcp_reply *reply)
 {
-    bool calling =
-        link->fd >= 0 && (link->state == COHI_TCP_CALLING || link->state == COHI_TCP_GREETING);
+    bool calling = link->fd >= 0 && link->state > COHI_TCP_IDLE && link->state < COHI_TCP_OPEN;
     *reply = COHI_TCP_REPLY_OPEN;
     if (atomic_load(&link->endpoint->leaving) && link->state == COHI_TCP_IDLE) {
         *reply = COHI_TCP_REPLY_LEFT;

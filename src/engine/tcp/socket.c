@@ -4,10 +4,12 @@
 #include "base/clock.h"
 #include "base/os.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -18,6 +20,17 @@ union any_address {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 };
+
+static void from_kernel(const union any_address *address, cohi_tcp_place *place)
+{
+    bool v6 = address->plain.sa_family == AF_INET6;
+    place->family = v6 ? 6 : 4;
+    place->port = v6 ? address->v6.sin6_port : address->v4.sin_port;
+    if (v6)
+        memcpy(place->host, &address->v6.sin6_addr, sizeof address->v6.sin6_addr);
+    else
+        memcpy(place->host, &address->v4.sin_addr, sizeof address->v4.sin_addr);
+}
 
 static socklen_t to_kernel(const cohi_tcp_place *place, union any_address *address)
 {
@@ -32,6 +45,26 @@ static socklen_t to_kernel(const cohi_tcp_place *place, union any_address *addre
     address->v4.sin_port = place->port;
     memcpy(&address->v4.sin_addr, place->host, sizeof address->v4.sin_addr);
     return sizeof address->v4;
+}
+
+void cohi_tcp_place_text(const cohi_tcp_place *place, char text[COHI_TCP_PLACE_TEXT])
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    (void)inet_ntop(place->family == 6 ? AF_INET6 : AF_INET, place->host, host, sizeof host);
+    snprintf(text, COHI_TCP_PLACE_TEXT, "%s port %u", host, ntohs(place->port));
+}
+
+void cohi_tcp_socket_peer(int fd, char text[COHI_TCP_PLACE_TEXT])
+{
+    union any_address address;
+    socklen_t length = sizeof address;
+    cohi_tcp_place place = {.family = 4};
+    if (getpeername(fd, &address.plain, &length) != 0) {
+        snprintf(text, COHI_TCP_PLACE_TEXT, "an address that is gone");
+        return;
+    }
+    from_kernel(&address, &place);
+    cohi_tcp_place_text(&place, text);
 }
 
 static int new_socket(int family, int *fd)

@@ -21,6 +21,11 @@ typedef struct cohi_tcp_place {
 /* Listens on a port of the loopback address that the kernel chooses; *place is where. */
 int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd);
 
+/* "10.0.0.1 port 4711": a place, or the other end of a connection. */
+enum { COHI_TCP_PLACE_TEXT = 64 };
+void cohi_tcp_place_text(const cohi_tcp_place *place, char text[COHI_TCP_PLACE_TEXT]);
+void cohi_tcp_socket_peer(int fd, char text[COHI_TCP_PLACE_TEXT]);
+
 /* Begins to connect: EINPROGRESS is no error, the socket can be written once it is connected. */
 int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *fd);
 

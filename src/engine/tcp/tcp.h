@@ -15,9 +15,10 @@
  *   fork.c     what a forked child does not keep
  *
  * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
- * side sends requests on it and answers the other's. Where both call at the same time the call of
- * the lower rank is the one. Nothing is sent before the hello was answered, so nothing is lost
- * or overtaken by that. A connection that breaks is not made again: the rank is lost.
+ * side sends requests on it and answers the other's. It begins with a handshake (secure/tls.h), then a
+ * hello and its answer. Where both call at the same time the call of the lower rank is the one.
+ * Nothing is sent before the hello was answered, so nothing is lost or overtaken by that. A
+ * connection that breaks is not made again: the rank is lost.
  *
  * Locks, in the order in which they are taken:
  *   link->landing         held while bytes are received into a caller's memory
@@ -33,6 +34,7 @@
 #include "engine/mapped.h"
 #include "engine/tcp/socket.h"
 #include "engine/tcp/wire.h"
+#include "secure/tls.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -154,6 +156,7 @@ typedef struct cohi_tcp_in {
 typedef enum cohi_tcp_state {
     COHI_TCP_IDLE = 0,
     COHI_TCP_CALLING, /* or waiting for the other's call, which crossed ours: then there is no fd */
+    COHI_TCP_SECURING, /* connected; the handshake is under way */
     COHI_TCP_GREETING, /* connected; the hello is not answered */
     COHI_TCP_OPEN,
     COHI_TCP_ENDED
@@ -174,6 +177,9 @@ struct cohi_tcp_link {
     cohi_tcp_state state;
     int fd;                 /* closed by the thread alone */
     uint32_t interest;      /* events that the thread waits for; 0: it is not in its set */
+    cohi_tls *tls;          /* of a call, until the handshake is through */
+    cohi_tls_turn turn;     /* what that waits for */
+    bool complained;        /* that a call failed */
     int call_error;         /* with which a call ended at once; the thread is to see to it */
     bool peer_left;         /* it said so: its end is no loss */
     bool leaving;           /* it was told that this rank leaves */
@@ -188,20 +194,24 @@ struct cohi_tcp_link {
 
 enum { COHI_TCP_CALLERS = 64 };
 
-/* A connection that has not shown a hello yet. */
+/* A connection that has not proved itself, or has not shown a hello yet. */
 typedef struct cohi_tcp_caller {
     cohi_tcp_source source;
     int fd; /* -1: the place is free */
     uint64_t since_ns;
+    cohi_tls *tls; /* NULL: not begun, or through */
+    int rank;      /* that it has proved to be; -1: not so far */
     size_t got;
     unsigned char bytes[sizeof(cohi_tcp_hello)];
 } cohi_tcp_caller;
 
 /* ---- the endpoint ---- */
 
-/* What a rank tells the others: where it listens, what it wants to be shown, and what it shows. */
+/* What a rank tells the others: where it listens; without a handshake, what it wants to be shown and what it
+ * shows. */
 typedef struct cohi_tcp_address {
     cohi_tcp_place place;
+    uint32_t secures; /* it can make handshakes */
     unsigned char first_key[COHI_TCP_KEY_BYTES];
     unsigned char second_key[COHI_TCP_KEY_BYTES];
 } cohi_tcp_address;
@@ -232,6 +242,8 @@ struct cohi_endpoint {
     pthread_mutex_t segments_lock;
     cohi_tcp_segment segments[COHI_SEGMENTS_MAX];
 
+    cohi_tls_self self;
+    bool secured; /* links begin with a handshake */
     cohi_tcp_address own;
     cohi_tcp_address *addresses; /* [size], from connect on */
     int *host_of;                /* [size] */

@@ -71,6 +71,7 @@ static void on_link(cohi_endpoint *endpoint, void *source, uint32_t events)
     (void)endpoint;
     switch (state_of(link)) {
     case COHI_TCP_CALLING:
+    case COHI_TCP_SECURING:
     case COHI_TCP_GREETING:
         cohi_tcp_link_advance(link);
         break;
