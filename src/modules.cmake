@@ -5,11 +5,14 @@ set(COHORT_MODULES)
 # Without the library's functions behind it, so that tests can link it with the library's archive.
 if(COHORT_TCP)
   add_library(cohort-tcp-objects OBJECT
+    engine/tcp/call.c
     engine/tcp/callers.c
     engine/tcp/fork.c
     engine/tcp/link.c
+    engine/tcp/listen.c
     engine/tcp/memory.c
     engine/tcp/ops.c
+    engine/tcp/places.c
     engine/tcp/receive.c
     engine/tcp/send.c
     engine/tcp/serve.c

@@ -3,7 +3,7 @@
  *
  * The contract between core and what connects the ranks, the registry, and one folder for each
  * engine.
- * Uses base, memory and bootstrap. An engine exports one descriptor and calls core by upcalls
+ * Uses base, memory, secure and bootstrap. An engine exports one descriptor and calls core by upcalls
  * alone.
  * Hides transports: no other room asks which engine it is.
  */

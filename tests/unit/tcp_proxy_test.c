@@ -116,12 +116,13 @@ static void put_before(struct proxy *proxy, struct rig *rig, int rank)
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof here;
     memcpy(&address, rig->addresses[rank], sizeof address);
-    proxy->target = address.place;
+    proxy->target = address.places[0];
     proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(proxy->listener, (struct sockaddr *)&here, sizeof here), 0);
     assert_int_equal(listen(proxy->listener, 16), 0);
     assert_int_equal(getsockname(proxy->listener, (struct sockaddr *)&here, &length), 0);
-    address.place.port = here.sin_port;
+    address.count = 1; /* the loopback's is the first */
+    address.places[0].port = here.sin_port;
     memcpy(rig->addresses[rank], &address, sizeof address);
     pthread_create(&proxy->thread, NULL, run_proxy, proxy);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/os.h"
 #include "bootstrap/unique_id.h"
 #include "engine/engine.h"
 #include "engine/tcp/wire.h"
@@ -113,7 +114,7 @@ static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
     struct rig *rig = calloc(1, sizeof *rig);
     assert_int_equal(coh_unique_id_create(&rig->id), COH_OK);
     rig->clear = clear;
-    cohi_config config = {.link_timeout = link_timeout_ns};
+    cohi_config config = {.link_timeout = link_timeout_ns, .host = "played"};
     rig->size = size;
     for (int rank = 0; rank < size; rank++) {
         cohi_engine_args args = {.rank = rank,
@@ -123,8 +124,10 @@ static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
                                  .world = &rig->world[rank],
                                  .id = clear ? NULL : &rig->id};
         cohi_tcp_address address = {
+            .network = cohi_os_network_id(),
             .secures = !clear && cohi_tls_available() == COH_OK,
-            .place = {.family = 4, .port = htons(1), .host = {127, 0, 0, 1}}};
+            .count = 1,
+            .places = {{.family = 4, .prefix = 8, .port = htons(1), .host = {127, 0, 0, 1}}}};
         memset(address.first_key, rank, sizeof address.first_key);
         memset(address.second_key, rank, sizeof address.second_key);
         memcpy(rig->addresses[rank], &address, sizeof address);
@@ -243,8 +246,8 @@ static inline int raw_connect(const struct rig *rig, int rank)
     cohi_tcp_address address;
     struct timeval patience = {.tv_sec = 5};
     memcpy(&address, rig->addresses[rank], sizeof address);
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = address.place.port};
-    memcpy(&to.sin_addr, address.place.host, sizeof to.sin_addr);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = address.places[0].port};
+    memcpy(&to.sin_addr, address.places[0].host, sizeof to.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

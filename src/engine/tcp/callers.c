@@ -153,15 +153,18 @@ static cohi_tcp_caller *make_place(cohi_endpoint *endpoint)
 
 static void listen_again(cohi_endpoint *endpoint, bool listens)
 {
-    struct epoll_event event = {.events = listens ? EPOLLIN : 0,
-                                .data.ptr = &endpoint->listener_source};
     endpoint->deaf = !listens;
-    (void)epoll_ctl(endpoint->epoll, EPOLL_CTL_MOD, endpoint->listener, &event);
+    for (int i = 0; i < COHI_TCP_PLACES; i++) {
+        cohi_tcp_listener *listener = &endpoint->listeners[i];
+        struct epoll_event event = {.events = listens ? EPOLLIN : 0, .data.ptr = listener};
+        if (listener->fd >= 0)
+            (void)epoll_ctl(endpoint->epoll, EPOLL_CTL_MOD, listener->fd, &event);
+    }
 }
 
-static int accept_one(cohi_endpoint *endpoint)
+static int accept_one(cohi_endpoint *endpoint, const cohi_tcp_listener *listener)
 {
-    int fd, error = cohi_tcp_socket_accept(endpoint->listener, endpoint->link_timeout_ns, &fd);
+    int fd, error = cohi_tcp_socket_accept(listener->fd, endpoint->link_timeout_ns, &fd);
     if (error)
         return error;
     cohi_tcp_caller *caller = make_place(endpoint);
@@ -173,11 +176,11 @@ static int accept_one(cohi_endpoint *endpoint)
 }
 
 /* Where no connection can be taken, for want of descriptors, that is tried again at the next tick. */
-void cohi_tcp_callers_accept(cohi_endpoint *endpoint)
+void cohi_tcp_callers_accept(cohi_endpoint *endpoint, cohi_tcp_listener *listener)
 {
     int error = 0;
     for (int i = 0; i < COHI_TCP_CALLERS && !error; i++)
-        error = accept_one(endpoint);
+        error = accept_one(endpoint, listener);
     if (error && error != EAGAIN) {
         cohi_log(COH_LOG_WARN, "tcp: rank %d cannot take connections at the moment: %s",
                  endpoint->rank, cohi_os_error_text(error));

@@ -92,23 +92,29 @@ static void set_options(int fd, uint64_t timeout_ns)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
 }
 
+/* A port that connections of an earlier job have left can be had again at once. */
+static int listen_at(int fd, const union any_address *address, socklen_t length)
+{
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    return bind(fd, &address->plain, length) == 0 && listen(fd, BACKLOG) == 0 ? 0 : errno;
+}
+
 int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd)
 {
     union any_address address;
-    uint32_t loopback = htonl(INADDR_LOOPBACK);
-    *place = (cohi_tcp_place){.family = 4};
-    memcpy(place->host, &loopback, sizeof loopback);
     socklen_t length = to_kernel(place, &address);
     int made = -1, error = new_socket(address.plain.sa_family, &made);
     if (error)
         return error;
-    if (bind(made, &address.plain, length) != 0 || listen(made, BACKLOG) != 0
-        || getsockname(made, &address.plain, &length) != 0) {
+    error = listen_at(made, &address, length);
+    if (!error && getsockname(made, &address.plain, &length) != 0)
         error = errno;
+    if (error) {
         cohi_os_close(made);
         return error;
     }
-    place->port = address.v4.sin_port;
+    from_kernel(&address, place);
     *fd = made;
     return 0;
 }
@@ -175,6 +181,14 @@ int cohi_tcp_socket_read(int fd, const struct iovec *parts, int count, size_t *m
     while (got < 0 && errno == EINTR);
     *moved = got > 0 ? (size_t)got : 0;
     return got < 0 ? errno : 0;
+}
+
+int cohi_tcp_socket_write_whole(int fd, const void *bytes, size_t count)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
+    size_t moved;
+    int error = cohi_tcp_socket_write(fd, &part, 1, &moved);
+    return error ? error : moved == count ? 0 : EIO;
 }
 
 void cohi_tcp_socket_end_output(int fd)

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "bootstrap/unique_id.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     for (int i = 0; i < count; i++)
         cohi_tcp_link_free(endpoint->made[i]);
     cohi_tcp_callers_close(endpoint);
-    cohi_os_close(endpoint->listener);
+    cohi_tcp_listen_no_more(endpoint);
     cohi_os_close(endpoint->epoll);
     cohi_os_close(endpoint->wake);
     cohi_tcp_memory_close(endpoint);
@@ -83,7 +82,9 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
     made->mapped = (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
-    made->listener = made->epoll = made->wake = -1;
+    made->epoll = made->wake = -1;
+    for (int i = 0; i < COHI_TCP_PLACES; i++)
+        made->listeners[i] = (cohi_tcp_listener){.source = COHI_TCP_SOURCE_LISTENER, .fd = -1};
     for (int i = 0; i < COHI_TCP_CALLERS; i++)
         made->callers[i].fd = -1;
     pthread_mutex_init(&made->segments_lock, NULL);
@@ -95,49 +96,14 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     return NULL;
 }
 
-_Static_assert((int)COHI_TLS_SECRET_BYTES == (int)COHI_SECRET_BYTES, "it is the id's secret");
-
-/* By what this rank proves itself. */
-static void introduce(cohi_endpoint *endpoint, const coh_unique_id *id)
-{
-    cohi_id_layout layout;
-    if (!id || cohi_tls_available() != COH_OK)
-        return;
-    memcpy(&layout, id->bytes, sizeof layout);
-    endpoint->own.secures = 1;
-    endpoint->self =
-        (cohi_tls_self){.purpose = COHI_TLS_LINK, .rank = endpoint->rank, .size = endpoint->size};
-    memcpy(endpoint->self.secret, layout.secret, sizeof endpoint->self.secret);
-    memcpy(endpoint->self.job, layout.name, sizeof endpoint->self.job);
-    explicit_bzero(&layout, sizeof layout);
-}
-
-/* Where no handshake can be made, the keys let a member of the job in and keep strangers, and other
- * jobs, out. */
-static coh_status start_listening(cohi_endpoint *endpoint)
-{
-    int error = cohi_os_random(endpoint->own.first_key, sizeof endpoint->own.first_key);
-    if (!error)
-        error = cohi_os_random(endpoint->own.second_key, sizeof endpoint->own.second_key);
-    if (error)
-        return cohi_fail_os(error, "tcp: no random number can be had");
-    error = cohi_tcp_socket_listen(&endpoint->own.place, &endpoint->listener);
-    if (error)
-        return cohi_fail_os(error, "tcp: rank %d cannot listen on the loopback address",
-                            endpoint->rank);
-    return COH_OK;
-}
-
 static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoint)
 {
     cohi_endpoint *made = new_endpoint(args);
     if (!made)
         return cohi_fail(COH_NO_MEMORY, "tcp: out of memory for rank %d", args->rank);
     coh_status status = cohi_tcp_fork_add(made);
-    if (made->size > 1)
-        introduce(made, args->id);
     if (status == COH_OK && made->size > 1)
-        status = start_listening(made);
+        status = cohi_tcp_listen(made, args);
     if (status != COH_OK) {
         tcp_close(made);
         return status;
@@ -152,21 +118,6 @@ static coh_status tcp_address(cohi_endpoint *endpoint, unsigned char *address)
     return COH_OK;
 }
 
-/* All ranks decide alike. Hosts that are played on one machine can do without OpenSSL: what goes over the
- * loopback address stays in the machine. */
-static void choose_security(cohi_endpoint *endpoint)
-{
-    endpoint->secured = true;
-    for (int rank = 0; rank < endpoint->size && endpoint->secured; rank++) {
-        endpoint->secured = endpoint->addresses[rank].secures != 0;
-        if (!endpoint->secured && endpoint->rank == 0)
-            cohi_log(COH_LOG_WARN,
-                     "tcp: the hosts that this machine plays connect without handshakes: rank %d "
-                     "has no OpenSSL 3 (libssl.so.3)",
-                     rank);
-    }
-}
-
 /* Where all ranks are on this host nobody will call. */
 static coh_status tcp_connect(cohi_endpoint *endpoint,
                               const unsigned char (*addresses)[COHI_ADDRESS_BYTES],
@@ -179,11 +130,8 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
         remote = remote || !cohi_tcp_is_near(endpoint, rank);
     }
     if (remote)
-        choose_security(endpoint);
-    if (remote)
-        return cohi_tcp_thread_start(endpoint);
-    cohi_os_close(endpoint->listener);
-    endpoint->listener = -1;
+        return cohi_tcp_go_online(endpoint);
+    cohi_tcp_listen_no_more(endpoint);
     return COH_OK;
 }
 
