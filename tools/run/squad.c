@@ -1,15 +1,158 @@
-#include "run/run.h"
+#include "run/squad.h"
 
 #include "base/error.h"
 #include "base/os.h"
 #include "bootstrap/launch.h"
+#include "descriptors.h"
+#include "memory/host_profile.h"
+#include "run/descendants.h"
 #include "run/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* Of a rank, while it runs. */
+enum { RANK_DESCRIPTORS = 3 };
+
+/* ---- making ---- */
+
+void cohi_squad_init(cohi_squad *squad, const cohi_squad_hooks *hooks, void *owner)
+{
+    *squad = (cohi_squad){.hooks = hooks,
+                          .owner = owner,
+                          .charge = {.input = -1},
+                          .listener = -1,
+                          .board = {.fd = -1},
+                          .guard_link = -1};
+}
+
+int cohi_squad_remember(cohi_squad *squad)
+{
+    squad->charge.inherited_count = cohi_descriptors_list(&squad->inherited);
+    squad->charge.inherited = squad->inherited;
+    squad->children_before_count = cohi_children_list(&squad->children_before);
+    if (squad->inherited)
+        return 0;
+    cohi_fail(COH_NO_MEMORY, "no memory for the list of open descriptors");
+    return -1;
+}
+
+int cohi_squad_raise_limit(cohi_squad *squad, int own)
+{
+    struct rlimit *limit = &squad->charge.files;
+    rlim_t need =
+        (rlim_t)(squad->charge.inherited_count + own + RANK_DESCRIPTORS * squad->charge.count);
+    if (getrlimit(RLIMIT_NOFILE, limit) != 0 || limit->rlim_cur >= need)
+        return 0;
+    struct rlimit raised = {.rlim_cur = need, .rlim_max = limit->rlim_max};
+    if (limit->rlim_max >= need && setrlimit(RLIMIT_NOFILE, &raised) == 0)
+        return 0;
+    cohi_fail(COH_LIMIT, "-n %d needs %llu descriptors, but the limit is %llu (see ulimit -n -H)",
+              squad->charge.count, (unsigned long long)need, (unsigned long long)limit->rlim_max);
+    return -1;
+}
+
+/* For all ranks: see memory/host_profile.h. */
+static cohi_profile obtain_profile(int size, const char **warning)
+{
+    static cohi_host_profile host;
+    const char *knob = getenv("COHORT_PROFILE");
+    if (size > 1)
+        cohi_host_profile_obtain(knob ? knob : "", &host);
+    else
+        cohi_host_profile_read(knob ? knob : "", &host);
+    *warning = *host.warning ? host.warning : NULL;
+    return host.profile;
+}
+
+static coh_status make_board(cohi_squad *squad, const char *host, uint64_t job,
+                             const char **warning)
+{
+    const cohi_charge *charge = &squad->charge;
+    cohi_profile profile = obtain_profile(charge->size, warning);
+    int *ranks = calloc((size_t)charge->count, sizeof *ranks);
+    if (!ranks)
+        return cohi_fail(COH_NO_MEMORY, "no memory for %d ranks", charge->count);
+    for (int i = 0; i < charge->count; i++)
+        ranks[i] = charge->first + i;
+    cohi_board_spec spec = {.size = charge->size,
+                            .ranks = ranks,
+                            .count = charge->count,
+                            .launcher = getpid(),
+                            .job = job,
+                            .host = host,
+                            .program = charge->command[0],
+                            .profile = &profile};
+    coh_status status = cohi_board_create(&spec, &squad->board);
+    free(ranks);
+    return status;
+}
+
+int cohi_squad_make(cohi_squad *squad, const char *host, uint64_t job, const char **warning)
+{
+    cohi_charge *charge = &squad->charge;
+    *warning = NULL;
+    squad->ranks = calloc((size_t)charge->count, sizeof *squad->ranks);
+    charge->snapshot = cohi_snapshot_make(charge->size);
+    if (!squad->ranks || !charge->snapshot) {
+        cohi_fail(COH_NO_MEMORY, "no memory for %d ranks", charge->count);
+        return -1;
+    }
+    for (int i = 0; i < charge->count; i++)
+        squad->ranks[i].control = -1;
+    if (make_board(squad, host, job, warning) != COH_OK)
+        return -1;
+    charge->board = &squad->board;
+    charge->launcher = getpid();
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+        return 0;
+    cohi_fail_os(errno, "cannot adopt the ranks' processes");
+    return -1;
+}
+
+void cohi_squad_close(cohi_squad *squad)
+{
+    for (int i = 0; squad->ranks && i < squad->charge.count; i++)
+        cohi_os_close(squad->ranks[i].control);
+    cohi_os_close(squad->guard_link);
+    cohi_os_close(squad->listener);
+    cohi_snapshot_free(squad->charge.snapshot, squad->charge.size);
+    cohi_board_close(&squad->board);
+    free(squad->children_before);
+    free(squad->inherited);
+    free(squad->ranks);
+}
+
+/* ---- telling the owner ---- */
+
+void cohi_squad_say(cohi_squad *squad, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    squad->hooks->say(squad->owner, text);
+}
+
+void cohi_squad_refuse(cohi_squad *squad, int error, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!squad->refused)
+        squad->hooks->no_start(squad->owner, error, text);
+    squad->refused = 1;
+}
 
 /* ---- starting ---- */
 
@@ -36,7 +179,7 @@ static int make_pipe(int ends[2])
     return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
 }
 
-static coh_status make_ends(const cohi_job *run, int rank, struct rank_ends *ends)
+static coh_status make_ends(const cohi_squad *squad, int rank, struct rank_ends *ends)
 {
     *ends = (struct rank_ends){{-1, -1}, {-1, -1}, {-1, -1}, -1};
     int error = 0;
@@ -47,12 +190,15 @@ static coh_status make_ends(const cohi_job *run, int rank, struct rank_ends *end
     if (!error)
         error = make_pipe(ends->error);
     if (error)
-        return cohi_fail_os(error, "cannot make the pipes of rank %d of %d", rank, run->size);
-    return cohi_launch_offer(&run->id, rank, run->size, run->board.fd, -1, &ends->job_fd);
+        return cohi_fail_os(error, "cannot make the pipes of rank %d of %d", rank,
+                            squad->charge.size);
+    return cohi_launch_offer(&squad->id, rank, squad->charge.size, squad->board.fd,
+                             rank == 0 ? squad->listener : -1, &ends->job_fd);
 }
 
 /* The guard starts the rank's supervisor; what becomes of that comes as news. */
-static coh_status ask_for_supervisor(const cohi_job *run, int rank, const struct rank_ends *ends)
+static coh_status ask_for_supervisor(const cohi_squad *squad, int rank,
+                                     const struct rank_ends *ends)
 {
     cohi_guard_request request = {.rank = rank};
     const int fds[COHI_GUARD_FDS] = {[COHI_GUARD_CONTROL] = ends->control[1],
@@ -60,155 +206,179 @@ static coh_status ask_for_supervisor(const cohi_job *run, int rank, const struct
                                      [COHI_GUARD_ERROR] = ends->error[1],
                                      [COHI_GUARD_JOB] = ends->job_fd};
     int error =
-        cohi_os_send(run->guard_link, &request, sizeof request, fds, COHI_GUARD_FDS, UINT64_MAX);
-    return error
-               ? cohi_fail_os(error, "cannot ask for a process for rank %d of %d", rank, run->size)
-               : COH_OK;
+        cohi_os_send(squad->guard_link, &request, sizeof request, fds, COHI_GUARD_FDS, UINT64_MAX);
+    return error ? cohi_fail_os(error, "cannot ask for a process for rank %d of %d", rank,
+                                squad->charge.size)
+                 : COH_OK;
 }
 
-static coh_status start_rank(cohi_job *run, int rank)
+static coh_status start_rank(cohi_squad *squad, int rank)
 {
     struct rank_ends ends;
-    cohi_run_rank *state = &run->ranks[rank];
-    coh_status status = make_ends(run, rank, &ends);
+    cohi_squad_rank *state = cohi_squad_at(squad, rank);
+    coh_status status = make_ends(squad, rank, &ends);
     if (status == COH_OK)
-        status = ask_for_supervisor(run, rank, &ends);
+        status = ask_for_supervisor(squad, rank, &ends);
     if (status != COH_OK) {
         close_all(&ends);
         return status;
     }
-    run->alive++;
+    squad->alive++;
     state->counted = 1;
     state->control = ends.control[0];
-    cohi_output_attach(&run->output, rank, 0, ends.output[0]);
-    cohi_output_attach(&run->output, rank, 1, ends.error[0]);
+    squad->hooks->piped(squad->owner, rank, 0, ends.output[0]);
+    squad->hooks->piped(squad->owner, rank, 1, ends.error[0]);
     ends.control[0] = ends.output[0] = ends.error[0] = -1;
     close_all(&ends);
     return COH_OK;
 }
 
-static coh_status start_guard(cohi_job *run)
+static coh_status start_guard(cohi_squad *squad)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return cohi_fail_os(errno, "cannot make the socket of the job's guard");
-    run->guard = fork();
-    if (run->guard == 0)
-        cohi_guard(&run->charge, ends[1]);
+    squad->guard = fork();
+    if (squad->guard == 0)
+        cohi_guard(&squad->charge, ends[1]);
     int error = errno;
     cohi_os_close(ends[1]);
-    if (run->guard > 0) {
-        run->guard_link = ends[0];
+    if (squad->guard > 0) {
+        squad->guard_link = ends[0];
         return COH_OK;
     }
-    run->guard = 0;
+    squad->guard = 0;
     cohi_os_close(ends[0]);
     return cohi_fail_os(error, "cannot start a process for the job's guard (see ulimit -u)");
 }
 
 /* The news are read after each request, so that guard and launcher do not wait for each other, both
  * with a full socket. */
-int cohi_run_start(cohi_job *run)
+int cohi_squad_start(cohi_squad *squad)
 {
-    if (start_guard(run) != COH_OK)
+    if (start_guard(squad) != COH_OK)
         return -1;
-    for (int rank = 0; rank < run->size && run->why == COHI_WHY_NONE; rank++) {
-        if (start_rank(run, rank) != COH_OK)
+    for (int i = 0; i < squad->charge.count && !squad->refused; i++) {
+        if (start_rank(squad, squad->charge.first + i) != COH_OK)
             return -1;
-        cohi_run_guard_news(run);
+        cohi_squad_guard_news(squad);
     }
-    cohi_run_tell_guard(run, COHI_GUARD_STARTED_ALL);
+    cohi_squad_tell_guard(squad, COHI_GUARD_STARTED_ALL);
     return 0;
 }
 
 /* ---- what the supervisors tell ---- */
 
-void cohi_run_note_end(cohi_job *run, int rank, int wait_status, uint64_t at_ns)
+void cohi_squad_note_end(cohi_squad *squad, int rank, int wait_status, uint64_t at_ns)
 {
-    cohi_run_rank *state = &run->ranks[rank];
+    cohi_squad_rank *state = cohi_squad_at(squad, rank);
     if (state->ended)
         return;
     state->ended = 1;
-    state->wait_status = wait_status;
-    state->ended_ns = at_ns;
-    state->by_launcher = at_ns >= run->ended_by_us_ns;
+    squad->hooks->ended(squad->owner, rank, wait_status, at_ns);
 }
 
 /* A program that something else is missing for is there, and cannot be run. */
-static void refuse_start(cohi_job *run, const cohi_notice *notice)
+static void refuse_program(cohi_squad *squad, const cohi_notice *notice)
 {
     int by_other = notice->name[0] != '\0';
-    if (run->why != COHI_WHY_NO_START)
-        cohi_run_say(run, "cannot start %s: %s%s%s", run->options.command[0], notice->name,
-                     by_other ? ": " : "", strerror(notice->value));
-    cohi_run_end(run, COHI_WHY_NO_START, by_other ? ENOEXEC : notice->value);
+    cohi_squad_refuse(squad, by_other ? ENOEXEC : notice->value, "cannot start %s: %s%s%s",
+                      squad->charge.command[0], notice->name, by_other ? ": " : "",
+                      strerror(notice->value));
 }
 
-void cohi_run_no_fork(cohi_job *run, int rank, int error)
+void cohi_squad_no_fork(cohi_squad *squad, int rank, int error)
 {
-    if (run->why != COHI_WHY_NO_START)
-        cohi_run_say(run, "cannot start a process for rank %d of %d: %s (see ulimit -u)", rank,
-                     run->size, strerror(error));
-    cohi_run_end(run, COHI_WHY_NO_START, error);
+    cohi_squad_refuse(squad, error, "cannot start a process for rank %d of %d: %s (see ulimit -u)",
+                      rank, squad->charge.size, strerror(error));
 }
 
-static void take_notice(cohi_job *run, int rank, const cohi_notice *notice)
+static void note_start(cohi_squad *squad, int rank, pid_t pid)
+{
+    cohi_squad_at(squad, rank)->pid = pid;
+    squad->hooks->started(squad->owner, rank, pid);
+}
+
+static void take_notice(cohi_squad *squad, int rank, const cohi_notice *notice)
 {
     switch ((cohi_notice_kind)notice->kind) {
     case COHI_NOTICE_STARTED:
-        run->ranks[rank].pid = notice->value;
+        note_start(squad, rank, notice->value);
         return;
     case COHI_NOTICE_REFUSED:
-        refuse_start(run, notice);
+        refuse_program(squad, notice);
         return;
     case COHI_NOTICE_NO_FORK:
-        cohi_run_no_fork(run, rank, notice->value);
+        cohi_squad_no_fork(squad, rank, notice->value);
         return;
     case COHI_NOTICE_UNSAFE:
-        if (run->why != COHI_WHY_NO_START)
-            cohi_run_say(run, "rank %d of %d cannot be supervised: %s", rank, run->size,
-                         strerror(notice->value));
-        cohi_run_end(run, COHI_WHY_NO_START, EPERM);
+        cohi_squad_refuse(squad, EPERM, "rank %d of %d cannot be supervised: %s", rank,
+                          squad->charge.size, strerror(notice->value));
         return;
     case COHI_NOTICE_ENDED:
-        cohi_run_note_end(run, rank, notice->value, notice->at_ns);
+        cohi_squad_note_end(squad, rank, notice->value, notice->at_ns);
         return;
     }
 }
 
-int cohi_run_reads_on(int error)
+int cohi_squad_reads_on(int error)
 {
     return error == EINTR || error == ECONNRESET;
 }
 
 /* The end of the stream is the supervisor's, which has said all there is to say where its rank's end
  * is known. How else it ended is for the guard to tell. */
-void cohi_run_notices(cohi_job *run, int rank)
+void cohi_squad_notices(cohi_squad *squad, int rank)
 {
     cohi_notice notice;
-    int *control = &run->ranks[rank].control;
+    int *control = &cohi_squad_at(squad, rank)->control;
     while (*control >= 0) {
         ssize_t got = recv(*control, &notice, sizeof notice, MSG_DONTWAIT);
         if (got == (ssize_t)sizeof notice) {
-            take_notice(run, rank, &notice);
+            take_notice(squad, rank, &notice);
         } else if (got < 0 && errno == EAGAIN) {
             return;
-        } else if (got >= 0 || !cohi_run_reads_on(errno)) {
+        } else if (got >= 0 || !cohi_squad_reads_on(errno)) {
             cohi_os_close(*control);
             *control = -1;
-            if (run->ranks[rank].ended)
-                cohi_run_count_out(run, rank);
+            if (cohi_squad_at(squad, rank)->ended)
+                cohi_squad_count_out(squad, rank);
         }
     }
 }
 
 /* ---- orders ---- */
 
-void cohi_run_order(const cohi_job *run, int order)
+void cohi_squad_order(const cohi_squad *squad, int order)
 {
     int32_t word = order;
-    for (int rank = 0; rank < run->size; rank++) {
-        if (run->ranks[rank].control >= 0)
-            (void)!send(run->ranks[rank].control, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (int i = 0; i < squad->charge.count; i++) {
+        if (squad->ranks[i].control >= 0)
+            (void)!send(squad->ranks[i].control, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
+}
+
+/* ---- polling ---- */
+
+int cohi_squad_poll_count(const cohi_squad *squad)
+{
+    return 1 + squad->charge.count;
+}
+
+void cohi_squad_fill_polls(const cohi_squad *squad, struct pollfd *polls)
+{
+    polls[0] = (struct pollfd){.fd = squad->guard_link, .events = POLLIN};
+    for (int i = 0; i < squad->charge.count; i++)
+        polls[1 + i] = (struct pollfd){.fd = squad->ranks[i].control, .events = POLLIN};
+}
+
+/* The guard last: the supervisor's own word on its rank comes before that of its end. */
+void cohi_squad_take_polls(cohi_squad *squad, const struct pollfd *polls)
+{
+    for (int i = 0; i < squad->charge.count; i++) {
+        if (polls[1 + i].revents)
+            cohi_squad_notices(squad, squad->charge.first + i);
+    }
+    if (polls[0].revents)
+        cohi_squad_guard_news(squad);
 }

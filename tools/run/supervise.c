@@ -192,10 +192,7 @@ int cohi_watch_children(int *fd)
 
 void cohi_retitle(const cohi_charge *charge, const char *format, ...)
 {
-    char *const *last = charge->command;
-    while (last[1])
-        last++;
-    char *begin = program_invocation_name, *end = *last + strlen(*last) + 1;
+    char *begin = program_invocation_name, *end = charge->title_end;
     if (begin >= end)
         return;
     size_t room = (size_t)(end - begin);
