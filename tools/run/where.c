@@ -27,7 +27,8 @@ static int is_this_host(const char *name)
     return length == strcspn(own, ".") && strncmp(name, own, length) == 0;
 }
 
-/* Inside an allocation, where -n is given: a program without it is one process, as everywhere. */
+/* Inside an allocation, where -n is given: a program without it is one process, as everywhere. One of
+ * this host alone needs no agent. */
 static coh_status take_allocation(cohi_run_options *options)
 {
     const char *nodes = getenv("SLURM_JOB_NODELIST"), *tasks = getenv("SLURM_TASKS_PER_NODE");
@@ -35,7 +36,10 @@ static coh_status take_allocation(cohi_run_options *options)
         return COH_OK;
     if (!tasks)
         tasks = getenv("SLURM_JOB_CPUS_PER_NODE");
-    return cohi_hosts_parse_slurm(nodes, tasks, &options->hosts);
+    coh_status status = cohi_hosts_parse_slurm(nodes, tasks, &options->hosts);
+    if (status == COH_OK && options->hosts.count == 1 && is_this_host(options->hosts.list[0].name))
+        cohi_hosts_free(&options->hosts);
+    return status;
 }
 
 static coh_status take_hosts(cohi_run_options *options)
@@ -49,17 +53,12 @@ static coh_status take_hosts(cohi_run_options *options)
 
 static coh_status place_ranks(cohi_run_options *options)
 {
-    int named = options->hosts_text || options->hostfile;
     if (!options->ranks_given)
         options->ranks = cohi_hosts_slots(&options->hosts);
     if (options->ranks > COHI_RUN_RANKS_MAX)
         return cohi_fail(COH_LIMIT, "the hosts have %d slots, a job at most %d ranks; give -n",
                          options->ranks, COHI_RUN_RANKS_MAX);
-    coh_status status = cohi_hosts_place(&options->hosts, options->ranks, options->oversubscribe);
-    if (status == COH_OK && !named && options->hosts.count == 1
-        && is_this_host(options->hosts.list[0].name))
-        cohi_hosts_free(&options->hosts); /* an allocation of this host alone */
-    return status;
+    return cohi_hosts_place(&options->hosts, options->ranks, options->oversubscribe);
 }
 
 coh_status cohi_run_find_hosts(cohi_run_options *options)
