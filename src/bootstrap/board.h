@@ -47,6 +47,7 @@ enum {
     COHI_POST_BYTES = COHI_CACHE_LINE - 8,
     COHI_POST_WIDE = 16 * COHI_CACHE_LINE, /* of a longer contribution that still is in the post */
     COHI_ERROR_BYTES = 448,                /* of the message of a failed call */
+    COHI_CIRCLE_BYTES = 512,               /* who waits for whom, of ranks that were found stuck */
     COHI_POSTS = 4 /* epochs that a member can be ahead of another, plus one; a power of two */
 };
 
@@ -217,6 +218,11 @@ typedef struct cohi_slot {
     /* Written by others: not 0 when a verdict was passed on a rank or a team. */
     _Alignas(COHI_CACHE_LINE) atomic_uint alarm;
 
+    /* And by ranks of other hosts: 0, or COHI_ENDED | code, as in the head; the circle that one of
+     * them has found, which is written before the verdicts on those in it. */
+    _Atomic uint64_t global_exit;
+    char circle[COHI_CIRCLE_BYTES];
+
     /* Rung by others after they wrote something here that this rank may sleep for. */
     _Alignas(COHI_CACHE_LINE) atomic_uint bell; /* futex; counts rings */
     atomic_uint sleepers;                       /* threads of this rank that announced sleep */
@@ -256,14 +262,14 @@ typedef struct cohi_board_head {
     uint64_t created_ns;
     uint64_t job; /* boards of one job have the same; 0: not known */
     char host[COHI_HOST_NAME_BYTES];
-    char program[64];             /* what runs, for `cohort ps` */
-    _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
-    _Atomic uint64_t warned_ns;   /* the longest wait that a rank has warned of */
-    atomic_uint circle_state;     /* 0, 1 while `circle` is written, 2 */
-    char circle[512];             /* who waits for whom, of ranks that were found stuck */
-    atomic_uint race_state;       /* 0, 1 while `race` is written, 2 */
-    char race[768];               /* the first race that was named (core/onesided/race.h) */
-    cohi_profile profile;         /* of the host: all its ranks go by it */
+    char program[64];               /* what runs, for `cohort ps` */
+    _Atomic uint64_t global_exit;   /* 0, or COHI_ENDED | code: the job is asked to end */
+    _Atomic uint64_t warned_ns;     /* the longest wait that a rank has warned of */
+    atomic_uint circle_state;       /* 0, 1 while `circle` is written, 2 */
+    char circle[COHI_CIRCLE_BYTES]; /* who waits for whom, of ranks that were found stuck */
+    atomic_uint race_state;         /* 0, 1 while `race` is written, 2 */
+    char race[768];                 /* the first race that was named (core/onesided/race.h) */
+    cohi_profile profile;           /* of the host: all its ranks go by it */
 } cohi_board_head;
 
 typedef struct cohi_board {

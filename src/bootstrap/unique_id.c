@@ -74,10 +74,26 @@ coh_status cohi_unique_id_derive(const coh_unique_id *id, uint32_t nth, coh_uniq
     return COH_OK;
 }
 
+uint64_t cohi_unique_id_job(const coh_unique_id *id)
+{
+    uint64_t job;
+    memcpy(&job, id->bytes + offsetof(cohi_id_layout, name), sizeof job);
+    return job;
+}
+
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES])
 {
     int used = snprintf(name, COHI_SOCKET_NAME_BYTES, "cohort-");
     for (size_t i = 0; i < sizeof layout->name; i++)
         used +=
             snprintf(name + used, COHI_SOCKET_NAME_BYTES - (size_t)used, "%02x", layout->name[i]);
+}
+
+void cohi_unique_id_host_socket(const cohi_id_layout *layout, const char *host,
+                                char name[COHI_SOCKET_NAME_BYTES])
+{
+    uint64_t hash = hash_of(UINT64_C(0xcbf29ce484222325), host, strlen(host));
+    cohi_unique_id_socket(layout, name);
+    size_t used = strlen(name);
+    snprintf(name + used, COHI_SOCKET_NAME_BYTES - used, "-%016llx", (unsigned long long)hash);
 }

@@ -25,8 +25,14 @@ coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
 /* Makes an id of a layout, whose check it sets. */
 void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id);
 
-/* The abstract socket name at which rank 0 of the job listens. */
+/* A number that boards of the job have in common; of its public half. */
+uint64_t cohi_unique_id_job(const coh_unique_id *id);
+
+/* The abstract socket name at which rank 0 of the job listens for leaders, and that at which the
+ * leader of a host listens for its ranks: `host` tells hosts of one network namespace apart. */
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES]);
+void cohi_unique_id_host_socket(const cohi_id_layout *layout, const char *host,
+                                char name[COHI_SOCKET_NAME_BYTES]);
 
 /* The id of the n-th job after that of `id`, for ranks that finalize and join again: all of them
  * derive the same. */

@@ -72,7 +72,6 @@ static void describe_charge(cohi_job *run)
     charge->command = run->options.command;
     charge->environment = run->options.environment;
     charge->bind_core = run->options.bind_core;
-    charge->pretend_hosts = run->options.pretend_hosts;
 }
 
 static int prepare(cohi_job *run)

@@ -276,7 +276,7 @@ static int find_hosts(cohi_run_options *options)
 static int check_engine(const cohi_run_options *options)
 {
     const cohi_engine *engine;
-    int hosts = options->hosts.count > 0 ? options->hosts.count : options->pretend_hosts;
+    int hosts = options->hosts.count;
     cohi_need need = {.size = options->ranks, .in_process = 0, .hosts = hosts};
     const char *name = options->engine;
     if (!name && hosts > 1)

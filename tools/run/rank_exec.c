@@ -2,7 +2,6 @@
 #include "run/supervise.h"
 
 #include "base/clock.h"
-#include "base/pretend.h"
 #include "run/interpreter.h"
 
 #include <errno.h>
@@ -80,22 +79,11 @@ static void set_number(const char *name, int number)
     setenv(name, text, 1);
 }
 
-static void set_host(const cohi_charge *charge)
-{
-    char name[16];
-    if (charge->pretend_hosts == 0)
-        return;
-    snprintf(name, sizeof name, "host%d",
-             cohi_pretended_host(charge->rank, charge->size, charge->pretend_hosts));
-    setenv("COHORT_HOST", name, 1);
-}
-
 static void set_environment(const cohi_charge *charge)
 {
     setenv("COHORT_LOG", "warn", 0);
     for (char **variable = charge->environment; *variable; variable++)
         putenv(*variable);
-    set_host(charge);
     set_number("COHORT_RANK", charge->rank);
     set_number("COHORT_SIZE", charge->size);
     set_number("COHORT_JOB_FD", charge->job_fd);

@@ -28,7 +28,6 @@ typedef struct cohi_charge {
     char **command;            /* argv of the program, NULL-terminated */
     char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
     int bind_core;             /* not 0: one core a rank */
-    int pretend_hosts;         /* that the ranks play; 0: none */
     char *title_end;           /* the end of the arguments that ps(1) shows, see cohi_retitle */
     int input;                 /* of rank 0, or -1: the standard input of who starts it */
     const cohi_board *board;   /* mapped before the fork */

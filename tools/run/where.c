@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "base/pretend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,23 @@ static coh_status take_allocation(cohi_run_options *options)
     return status;
 }
 
+static coh_status take_pretended(cohi_run_options *options)
+{
+    cohi_place place = {.what = "--pretend-hosts"};
+    coh_status status = COH_OK;
+    for (int host = 0; host < options->pretend_hosts && status == COH_OK; host++) {
+        char name[16];
+        snprintf(name, sizeof name, "host%d", host);
+        status = cohi_hosts_add(&options->hosts, &place, name, strlen(name), 1);
+    }
+    for (int rank = options->ranks - 1; rank >= 0 && status == COH_OK; rank--) {
+        int host = cohi_pretended_host(rank, options->ranks, options->pretend_hosts);
+        options->hosts.list[host].first = rank;
+        options->hosts.list[host].ranks++;
+    }
+    return status;
+}
+
 static coh_status take_hosts(cohi_run_options *options)
 {
     if (options->hosts_text)
@@ -67,7 +85,7 @@ coh_status cohi_run_find_hosts(cohi_run_options *options)
     if (both)
         return cohi_fail(COH_INVALID_ARGUMENT, "%s: give one of them", both);
     if (options->pretend_hosts)
-        return COH_OK;
+        return take_pretended(options);
     coh_status status = take_hosts(options);
     if (status == COH_OK && options->hosts.count > 0)
         status = place_ranks(options);
