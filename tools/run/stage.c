@@ -177,14 +177,26 @@ static int next_failure(cohi_job *run)
     return first;
 }
 
+/* A rank of another host may be heard to have ended for it before the one that asked is. */
+static void heed_global_exit(cohi_job *run)
+{
+    if (!run->exit_asked)
+        return;
+    if (run->why == COHI_WHY_FAILED && run->first >= 0
+        && run->ranks[run->first].wait_status == run->exit_code << 8) {
+        run->why = COHI_WHY_GLOBAL_EXIT;
+        run->why_value = run->exit_code;
+    }
+    cohi_run_end(run, COHI_WHY_GLOBAL_EXIT, run->exit_code);
+}
+
 void cohi_run_judge(cohi_job *run)
 {
     if (!some_ended(run))
         return;
     run->means->look(run);
     int failed = next_failure(run);
-    if (run->exit_asked)
-        cohi_run_end(run, COHI_WHY_GLOBAL_EXIT, run->exit_code);
+    heed_global_exit(run);
     if (failed < 0)
         return;
     if (run->first < 0)
