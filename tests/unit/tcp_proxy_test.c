@@ -26,7 +26,7 @@ struct proxy {
     atomic_int silent;  /* nothing is passed on */
     atomic_int stopping;
     struct pipe pipes[PIPES_MAX];
-    int pipe_count;
+    atomic_int pipe_count;
 };
 
 static unsigned roll(uint64_t *dice, unsigned bound)
@@ -196,8 +196,9 @@ static void *run_program(void *arg)
         rig_fill(model + at, bytes, (unsigned)step);
         assert_int_equal(rig_put(rig, rank, to, 1024 + at, model + at, bytes, &op), COH_OK);
         assert_int_equal(rig_wait(&op), COH_OK);
-        assert_int_equal(cohi_engine_tcp.atomic->post(rig->endpoint[rank], 0, to, RIG_SEGMENT, 0,
-                                                      COH_ATOMIC_ADD, COH_U64, &one),
+        assert_int_equal(cohi_engine_tcp.atomic->post(
+                             rig->endpoint[rank], (cohi_remote){0, to, RIG_SEGMENT, 0},
+                             &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U64, &one, NULL}),
                          COH_OK);
         added++;
         assert_int_equal(cohi_engine_tcp.channel->send(rig->endpoint[rank], to, &added,
@@ -212,9 +213,9 @@ static void *run_program(void *arg)
     }
     assert_int_equal(rig_quiet(rig, rank), COH_OK);
     cohi_op op = COHI_NEW_OP;
-    assert_int_equal(cohi_engine_tcp.atomic->fetch(rig->endpoint[rank], 0, to, RIG_SEGMENT, 0,
-                                                   COH_ATOMIC_FETCH, COH_U64, NULL, NULL, &old,
-                                                   &op),
+    assert_int_equal(cohi_engine_tcp.atomic->fetch(
+                         rig->endpoint[rank], (cohi_remote){0, to, RIG_SEGMENT, 0},
+                         &(cohi_remote_atomic){COH_ATOMIC_FETCH, COH_U64, NULL, NULL}, &old, &op),
                      COH_OK);
     assert_int_equal(rig_wait(&op), COH_OK);
     assert_int_equal(old, added);
