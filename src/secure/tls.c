@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,6 +358,12 @@ cohi_tls_turn cohi_tls_step(cohi_tls *tls)
 int cohi_tls_peer(const cohi_tls *tls)
 {
     return tls->proved ? tls->peer : -1;
+}
+
+bool cohi_tls_was_closed(const cohi_tls *tls)
+{
+    return tls->turn == COHI_TLS_FAILED
+           && (tls->closed || tls->error == ECONNRESET || tls->error == EPIPE);
 }
 
 const char *cohi_tls_reason(const cohi_tls *tls)

@@ -25,6 +25,7 @@
 #define COHI_SECURE_TLS_H
 
 #include <cohort.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -81,6 +82,10 @@ int cohi_tls_peer(const cohi_tls *tls);
 /* Why it failed, as the end of a sentence about the other side: "it does not know the job's
  * secret". Valid until the end. */
 const char *cohi_tls_reason(const cohi_tls *tls);
+
+/* Whether it failed because the connection ended. Where two ranks call each other at once one of them
+ * takes its call back like that. */
+bool cohi_tls_was_closed(const cohi_tls *tls);
 
 /* Ends it, however far it got, and forgets its keys; not the socket. NULL is allowed. */
 void cohi_tls_end(cohi_tls *tls);

@@ -355,6 +355,7 @@ static void a_side_that_closes_is_told_of(void **state)
     shutdown(ends[1], SHUT_RDWR);
     assert_int_equal(cohi_tls_step(tls), COHI_TLS_FAILED);
     assert_reason(tls, "closed the connection");
+    assert_true(cohi_tls_was_closed(tls));
     cohi_tls_end(tls);
     close(ends[0]);
     close(ends[1]);

@@ -74,6 +74,10 @@ coh_status cohi_tcp_link_use(cohi_tcp_link *link)
         return cohi_tcp_refuse_gone(link->endpoint, link->rank);
     if (link->state != COHI_TCP_IDLE)
         return COH_OK;
+    if (atomic_load(
+            &link->endpoint->leaving)) /* it would not be told, and take the end for a loss */
+        return cohi_fail(COH_TRANSPORT, "tcp: rank %d leaves, and does not call rank %d any more",
+                         link->endpoint->rank, link->rank);
     int error = call(link);
     if (is_shortage(error))
         return cohi_fail_os(error, "tcp: rank %d cannot be called", link->rank);
@@ -86,7 +90,7 @@ coh_status cohi_tcp_link_use(cohi_tcp_link *link)
     return COH_OK;
 }
 
-/* Once for a link: a caller that was one of too many is hung up on, and calls again. */
+/* Once for a link, which may be called many times. */
 static void complain(cohi_tcp_link *link, const char *wrong)
 {
     char where[COHI_TCP_PLACE_TEXT];
@@ -131,7 +135,7 @@ static int secure(cohi_tcp_link *link)
     if (link->turn == COHI_TLS_READS || link->turn == COHI_TLS_WRITES)
         return EAGAIN;
     bool proved = link->turn == COHI_TLS_DONE;
-    if (!proved)
+    if (!proved && !cohi_tls_was_closed(link->tls))
         complain(link, cohi_tls_reason(link->tls));
     cohi_tls_end(link->tls);
     link->tls = NULL;
@@ -262,6 +266,8 @@ static cohi_tcp_end heed_welcome(cohi_tcp_link *link)
     else if (welcome.reply == COHI_TCP_REPLY_CROSSED)
         give_up_call(link);
     link->peer_left = welcome.reply == COHI_TCP_REPLY_LEFT;
+    if (link->peer_left)
+        cohi_tcp_excuse_leave(link);
     bool gone = link->peer_left || welcome.reply == COHI_TCP_REPLY_LOST;
     return (cohi_tcp_end){.loss = gone ? COHI_LOSS_LINK : (cohi_loss)0};
 }

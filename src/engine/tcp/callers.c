@@ -98,7 +98,9 @@ static bool secure(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
     }
     cohi_tls_turn turn = cohi_tls_step(caller->tls);
     if (turn == COHI_TLS_FAILED) {
-        refuse(endpoint, caller, cohi_tls_reason(caller->tls));
+        if (!cohi_tls_was_closed(caller->tls))
+            complain(endpoint, caller, cohi_tls_reason(caller->tls));
+        hang_up(endpoint, caller);
         return false;
     }
     await(endpoint, caller, turn == COHI_TLS_WRITES ? EPOLLOUT : EPOLLIN);

@@ -223,6 +223,8 @@ static void ask_leave(struct issue *issue, cohi_tcp_link *link, unsigned context
         request = cohi_tcp_request_new(link, COHI_TCP_LEAVE);
     if (request)
         cohi_tcp_request_submit(link, request, issue->op);
+    if (link->peer_left)
+        cohi_tcp_excuse_leave(link);
 }
 
 /* Ranks that were never called need not know: a call that comes from now on is told. */

@@ -61,12 +61,15 @@ typedef struct cohi_tcp_part {
     cohi_op *op; /* NULL: nobody waits for it */
     struct cohi_tcp_part *next, *previous;
     int rank;
+    bool excused; /* whoever waits for it does not wait for that rank */
 } cohi_tcp_part;
 
 /* Tells core that something happened, if so. No lock held. */
 void cohi_tcp_tell(cohi_endpoint *endpoint);
 
 void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_tcp_part *part, cohi_op *op, int rank);
+
+void cohi_tcp_part_excuse(cohi_endpoint *endpoint, cohi_tcp_part *part);
 
 /* The part is over; the last one's end is the op's. Returns whether it was. */
 bool cohi_tcp_part_end(cohi_endpoint *endpoint, cohi_tcp_part *part, coh_status status);
@@ -409,6 +412,10 @@ void cohi_tcp_answered(cohi_tcp_link *link);
 
 /* Ends all requests with COH_PEER_LOST, and forgets the answers. */
 void cohi_tcp_drop_all(cohi_tcp_link *link);
+
+/* The peer leaves too: that it does not hear that this rank leaves cannot be held against it. To be
+ * called before core knows. */
+void cohi_tcp_excuse_leave(cohi_tcp_link *link);
 
 /* Takes the op's requests, and what they were to complete, out of the link. False: bytes of the
  * caller's memory are under way, so that the link cannot go on. landing held too. */
