@@ -293,13 +293,16 @@ static void take_output(cohi_job *run, cohi_remote *remote, const cohi_frame *fr
     cohi_output_feed(&run->output, frame->rank, is_error, frame->data, frame->length);
 }
 
+/* A rank that has finalized has told the others itself that it leaves, in an order with what it had told
+ * them before; its end would overtake that. */
 static void take_end(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
 {
     cohi_end end;
     uint64_t now = cohi_now_ns();
     cohi_frame_copy(frame, &end, sizeof end);
     cohi_run_note_end(run, frame->rank, end.wait_status, end.age_ns < now ? now - end.age_ns : now);
-    cohi_fleet_tell(run, remote, COHI_FRAME_ENDED, frame->rank, &end, sizeof end);
+    if (run->facts[frame->rank].phase != COHI_PHASE_LEFT)
+        cohi_fleet_tell(run, remote, COHI_FRAME_ENDED, frame->rank, &end, sizeof end);
 }
 
 static void take_stop(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
