@@ -107,6 +107,25 @@ over plain 124 --hosts a,b --timeout 1 sleep 60
 says err "the job ran longer than --timeout"
 over plain 0 --hosts a,b --keep-going sh -c 'exit 0'
 
+# Ranks that use the library: how one ended is known on all hosts, at once.
+meet=${2:?usage: $0 PATH_TO_COHORT PATH_TO_MEET}
+run 0 run -n 5 --pretend-hosts 2 "$meet"
+over plain 0 --hosts a:2,b:3 "$meet"
+began=$(now_ms)
+over plain 134 --hosts a:1,b:2 "$meet" crash
+[ $(($(now_ms) - began)) -lt 4000 ] || fail "a crash is told late"
+says err "rank 0: coh_barrier: rank 1 on host b is lost: killed by signal 6 (Aborted)"
+says err "cause: rank 1 of 3 on host b"
+over plain 17 --hosts a,b "$meet" global-exit
+says err "the program asked for the end of the job, with status 17"
+over plain 1 --hosts a,b "$meet" return
+says err "rank 1 of 2 on host b"
+says err "exited without finalize"
+COHORT_WARN=300ms COHORT_STALL=1 over plain 9 --hosts a,b "$meet" stop
+says err "rank 1 on host b is stalled: stopped outside Cohort"
+echo typed >"$folder/in"
+[ "$("$cohort" run -n 2 --pretend-hosts 2 cat <"$folder/in")" = typed ] || fail "rank 0 of pretended hosts does not read the input"
+
 # cohort ps shows the ranks of all hosts once, on the host of the launcher.
 "$cohort" run --hosts ha,hb --shell "$folder/plain" sleep 30 >/dev/null 2>&1 </dev/null &
 launcher=$!

@@ -107,7 +107,7 @@ static int make_remotes(cohi_job *run)
     cohi_fleet *fleet = run->fleet;
     fleet->remotes = calloc((size_t)fleet->count, sizeof *fleet->remotes);
     for (int i = 0; fleet->remotes && i < fleet->count; i++) {
-        cohi_remote *remote = &fleet->remotes[i];
+        cohi_fleet_host *remote = &fleet->remotes[i];
         remote->entry = &run->options.hosts.list[i];
         remote->label = cohi_host_label(remote->entry);
         remote->index = i;
@@ -123,7 +123,7 @@ static int make_remotes(cohi_job *run)
 static void name_hosts(cohi_job *run)
 {
     for (int i = 0; i < run->fleet->count; i++) {
-        const cohi_remote *remote = &run->fleet->remotes[i];
+        const cohi_fleet_host *remote = &run->fleet->remotes[i];
         for (int k = 0; k < remote->entry->ranks; k++) {
             int rank = remote->entry->first + k;
             run->ranks[rank].host = remote->label;
@@ -221,11 +221,11 @@ static int alive(const cohi_job *run)
 
 /* ---- orders ---- */
 
-void cohi_fleet_tell(cohi_job *run, const cohi_remote *except, cohi_frame_kind kind, int rank,
+void cohi_fleet_tell(cohi_job *run, const cohi_fleet_host *except, cohi_frame_kind kind, int rank,
                      const void *data, size_t length)
 {
     for (int i = 0; i < run->fleet->count; i++) {
-        cohi_remote *remote = &run->fleet->remotes[i];
+        cohi_fleet_host *remote = &run->fleet->remotes[i];
         if (remote == except || remote->state == COHI_REMOTE_REACHING
             || remote->state == COHI_REMOTE_GONE)
             continue;
@@ -268,7 +268,7 @@ static int absent_hosts(const cohi_job *run, char *names, size_t room)
     size_t used = 0;
     *names = '\0';
     for (int i = 0; i < run->fleet->count; i++) {
-        const cohi_remote *remote = &run->fleet->remotes[i];
+        const cohi_fleet_host *remote = &run->fleet->remotes[i];
         if (remote->state >= COHI_REMOTE_READY)
             continue;
         if (used < room)
@@ -281,7 +281,7 @@ static int absent_hosts(const cohi_job *run, char *names, size_t room)
 
 /* ---- ends ---- */
 
-static cohi_remote *remote_of(const cohi_fleet *fleet, pid_t shell)
+static cohi_fleet_host *remote_of(const cohi_fleet *fleet, pid_t shell)
 {
     for (int i = 0; i < fleet->count; i++) {
         if (fleet->remotes[i].shell.pid == shell)
@@ -294,7 +294,7 @@ static void reap(cohi_job *run)
 {
     int wait_status;
     for (pid_t pid; (pid = waitpid(-1, &wait_status, WNOHANG)) > 0;) {
-        cohi_remote *remote = remote_of(run->fleet, pid);
+        cohi_fleet_host *remote = remote_of(run->fleet, pid);
         if (remote)
             cohi_remote_note_shell(run, remote, wait_status);
     }
@@ -345,7 +345,7 @@ static int poll_count(const cohi_job *run)
 static void fill_polls(const cohi_job *run, struct pollfd *polls)
 {
     for (int i = 0; i < run->fleet->count; i++, polls += AT_COUNT) {
-        const cohi_remote *remote = &run->fleet->remotes[i];
+        const cohi_fleet_host *remote = &run->fleet->remotes[i];
         const cohi_stream *stream = &remote->stream;
         int reads = !stream->at_end && !stream->error, writes = cohi_stream_pending(stream) > 0;
         polls[AT_IN] = (struct pollfd){.fd = reads ? stream->in : -1, .events = POLLIN};
@@ -358,7 +358,7 @@ static void fill_polls(const cohi_job *run, struct pollfd *polls)
 static void take_polls(cohi_job *run, const struct pollfd *polls)
 {
     for (int i = 0; i < run->fleet->count; i++, polls += AT_COUNT) {
-        cohi_remote *remote = &run->fleet->remotes[i];
+        cohi_fleet_host *remote = &run->fleet->remotes[i];
         if (polls[AT_ERRORS].revents)
             cohi_remote_read_errors(run, remote);
         if (polls[AT_IN].revents)
@@ -371,7 +371,7 @@ static void take_polls(cohi_job *run, const struct pollfd *polls)
 static void tick(cohi_job *run, uint64_t now)
 {
     for (int i = 0; i < run->fleet->count; i++) {
-        cohi_remote *remote = &run->fleet->remotes[i];
+        cohi_fleet_host *remote = &run->fleet->remotes[i];
         if (remote->state == COHI_REMOTE_GONE)
             continue;
         cohi_remote_grant(run, remote);
@@ -384,7 +384,7 @@ static uint64_t deadline(const cohi_job *run)
 {
     uint64_t soonest = UINT64_MAX;
     for (int i = 0; i < run->fleet->count; i++) {
-        const cohi_remote *remote = &run->fleet->remotes[i];
+        const cohi_fleet_host *remote = &run->fleet->remotes[i];
         if (remote->state == COHI_REMOTE_GONE)
             continue;
         soonest = remote->reach_by_ns < soonest ? remote->reach_by_ns : soonest;

@@ -22,7 +22,7 @@ typedef enum cohi_remote_state {
 } cohi_remote_state;
 
 /* A host. */
-typedef struct cohi_remote {
+typedef struct cohi_fleet_host {
     const cohi_host_entry *entry;
     const char *label; /* its name in messages */
     int index;
@@ -39,10 +39,10 @@ typedef struct cohi_remote {
     uint64_t received; /* bytes of output, and how many of them it was told */
     uint64_t confirmed;
     uint32_t *credit; /* of each stream of its ranks: output, error, ... */
-} cohi_remote;
+} cohi_fleet_host;
 
 typedef struct cohi_fleet {
-    cohi_remote *remotes;
+    cohi_fleet_host *remotes;
     int count;
     cohi_shell_plan plan;
     char *program;
@@ -58,27 +58,27 @@ typedef struct cohi_fleet {
 /* ---- run/remote.c: one of them ---- */
 
 /* Reaches for the host. */
-coh_status cohi_remote_start(cohi_job *run, cohi_remote *remote);
+coh_status cohi_remote_start(cohi_job *run, cohi_fleet_host *remote);
 
 /* Reads what its agent says, and does it; what its standard error says is kept. */
-void cohi_remote_read(cohi_job *run, cohi_remote *remote);
-void cohi_remote_read_errors(cohi_job *run, cohi_remote *remote);
+void cohi_remote_read(cohi_job *run, cohi_fleet_host *remote);
+void cohi_remote_read_errors(cohi_job *run, cohi_fleet_host *remote);
 
 /* Its shell has ended. */
-void cohi_remote_note_shell(cohi_job *run, cohi_remote *remote, int wait_status);
+void cohi_remote_note_shell(cohi_job *run, cohi_fleet_host *remote, int wait_status);
 
 /* Gives credit for output where there is room for it. */
-void cohi_remote_grant(cohi_job *run, cohi_remote *remote);
+void cohi_remote_grant(cohi_job *run, cohi_fleet_host *remote);
 
 /* Pings, and gives up what does not answer. */
-void cohi_remote_tick(cohi_job *run, cohi_remote *remote, uint64_t now);
+void cohi_remote_tick(cohi_job *run, cohi_fleet_host *remote, uint64_t now);
 
 /* The host is of no use, or not any more; `why` follows its name. */
-void cohi_remote_lose(cohi_job *run, cohi_remote *remote, const char *format, ...)
+void cohi_remote_lose(cohi_job *run, cohi_fleet_host *remote, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Closes the stream, which ends the agent and all below it, and kills the shell. */
-void cohi_remote_hang_up(cohi_remote *remote);
+void cohi_remote_hang_up(cohi_fleet_host *remote);
 
 /* ---- run/fleet.c: all of them ---- */
 
@@ -86,7 +86,7 @@ void cohi_remote_hang_up(cohi_remote *remote);
 void cohi_fleet_begin(cohi_job *run);
 
 /* Sends a frame of a rank, or of none (-1), to all hosts but `except` (NULL: none). */
-void cohi_fleet_tell(cohi_job *run, const cohi_remote *except, cohi_frame_kind kind, int rank,
+void cohi_fleet_tell(cohi_job *run, const cohi_fleet_host *except, cohi_frame_kind kind, int rank,
                      const void *data, size_t length);
 
 #endif

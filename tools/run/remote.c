@@ -19,7 +19,7 @@ enum { NOISE_MAX = 64 << 10, EXIT_NOT_FOUND = 127 };
 /* After the end of the stream, for the shell to say how it ended. */
 #define LAST_WORDS_NS (500 * COHI_NS_PER_MS)
 
-coh_status cohi_remote_start(cohi_job *run, cohi_remote *remote)
+coh_status cohi_remote_start(cohi_job *run, cohi_fleet_host *remote)
 {
     remote->ping_at_ns = UINT64_MAX;
     remote->reach_by_ns = cohi_now_ns() + run->options.host_timeout_ns;
@@ -35,7 +35,7 @@ coh_status cohi_remote_start(cohi_job *run, cohi_remote *remote)
 
 /* ---- losing it ---- */
 
-void cohi_remote_hang_up(cohi_remote *remote)
+void cohi_remote_hang_up(cohi_fleet_host *remote)
 {
     remote->state = COHI_REMOTE_GONE;
     cohi_stream_close(&remote->stream);
@@ -44,7 +44,7 @@ void cohi_remote_hang_up(cohi_remote *remote)
 }
 
 /* Its ranks die with their agent, or have died with it. */
-static void lose_ranks(cohi_job *run, cohi_remote *remote)
+static void lose_ranks(cohi_job *run, cohi_fleet_host *remote)
 {
     cohi_end end = {.wait_status = SIGKILL};
     for (int i = 0; i < remote->entry->ranks; i++) {
@@ -57,7 +57,7 @@ static void lose_ranks(cohi_job *run, cohi_remote *remote)
     }
 }
 
-static void describe_ranks(const cohi_remote *remote, char *text, size_t room)
+static void describe_ranks(const cohi_fleet_host *remote, char *text, size_t room)
 {
     int first = remote->entry->first, last = first + remote->entry->ranks - 1;
     if (first == last)
@@ -67,7 +67,7 @@ static void describe_ranks(const cohi_remote *remote, char *text, size_t room)
 }
 
 /* A job that is being ended anyway needs no word on it. */
-void cohi_remote_lose(cohi_job *run, cohi_remote *remote, const char *format, ...)
+void cohi_remote_lose(cohi_job *run, cohi_fleet_host *remote, const char *format, ...)
 {
     char why[400], ranks[48];
     va_list arguments;
@@ -95,7 +95,8 @@ void cohi_remote_lose(cohi_job *run, cohi_remote *remote, const char *format, ..
 }
 
 /* ": ssh: Could not resolve hostname b", if the shell has said anything. */
-static void add_last_line(const cohi_remote *remote, const char *before, char *text, size_t room)
+static void add_last_line(const cohi_fleet_host *remote, const char *before, char *text,
+                          size_t room)
 {
     const char *line = *remote->last_line ? remote->last_line : remote->line;
     *text = '\0';
@@ -105,7 +106,7 @@ static void add_last_line(const cohi_remote *remote, const char *before, char *t
 
 /* The stream has ended without the agent's farewell, and how the shell ended is known, or it takes
  * too long to say so. */
-static void conclude(cohi_job *run, cohi_remote *remote)
+static void conclude(cohi_job *run, cohi_fleet_host *remote)
 {
     char said[256], how[96] = "it closed the connection";
     int known = remote->shell.pid == 0;
@@ -125,7 +126,7 @@ static void conclude(cohi_job *run, cohi_remote *remote)
                          said);
 }
 
-void cohi_remote_note_shell(cohi_job *run, cohi_remote *remote, int wait_status)
+void cohi_remote_note_shell(cohi_job *run, cohi_fleet_host *remote, int wait_status)
 {
     remote->shell.pid = 0;
     remote->shell_status = wait_status;
@@ -141,7 +142,7 @@ void cohi_remote_note_shell(cohi_job *run, cohi_remote *remote, int wait_status)
 /* ---- its standard error ---- */
 
 /* Before the agent answers the shell's words are kept, for the case that it never does. */
-static void end_line(cohi_job *run, cohi_remote *remote)
+static void end_line(cohi_job *run, cohi_fleet_host *remote)
 {
     remote->line[remote->line_used] = '\0';
     remote->line_used = 0;
@@ -152,7 +153,7 @@ static void end_line(cohi_job *run, cohi_remote *remote)
     remote->line[0] = '\0';
 }
 
-void cohi_remote_read_errors(cohi_job *run, cohi_remote *remote)
+void cohi_remote_read_errors(cohi_job *run, cohi_fleet_host *remote)
 {
     char bytes[512];
     ssize_t got = remote->shell.errors < 0 ? -1 : read(remote->shell.errors, bytes, sizeof bytes);
@@ -172,7 +173,8 @@ void cohi_remote_read_errors(cohi_job *run, cohi_remote *remote)
 /* ---- the beginning ---- */
 
 /* What differs from host to host: which it is, and how it is reached. */
-static void set_variables(const cohi_remote *remote, char **environment, char *host, char *address)
+static void set_variables(const cohi_fleet_host *remote, char **environment, char *host,
+                          char *address)
 {
     const char *given = remote->entry->address;
     size_t count = 0;
@@ -195,7 +197,7 @@ static void unset_variables(char **environment)
     environment[0] = environment[1] = NULL;
 }
 
-static void send_order(cohi_job *run, cohi_remote *remote)
+static void send_order(cohi_job *run, cohi_fleet_host *remote)
 {
     cohi_order order = run->fleet->order;
     char host[96], address[96], *text;
@@ -214,7 +216,7 @@ static void send_order(cohi_job *run, cohi_remote *remote)
         free(text);
 }
 
-static void meet(cohi_job *run, cohi_remote *remote)
+static void meet(cohi_job *run, cohi_fleet_host *remote)
 {
     char version[80];
     if (!cohi_stream_find_magic(&remote->stream, version, sizeof version)) {
@@ -231,13 +233,13 @@ static void meet(cohi_job *run, cohi_remote *remote)
 
 /* ---- frames ---- */
 
-static int is_here(const cohi_remote *remote, int rank)
+static int is_here(const cohi_fleet_host *remote, int rank)
 {
     int first = remote->entry->first;
     return rank >= first && rank < first + remote->entry->ranks;
 }
 
-static void take_ready(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_ready(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     (void)frame;
     if (remote->state != COHI_REMOTE_ASKED)
@@ -248,7 +250,7 @@ static void take_ready(cohi_job *run, cohi_remote *remote, const cohi_frame *fra
     cohi_fleet_begin(run);
 }
 
-static void take_root(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_root(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     if (remote->index != 0)
         return;
@@ -256,14 +258,14 @@ static void take_root(cohi_job *run, cohi_remote *remote, const cohi_frame *fram
     run->fleet->has_id = 1;
 }
 
-static void take_failed(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_failed(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     char text[400];
     cohi_frame_text(frame, 0, text, sizeof text);
     cohi_remote_lose(run, remote, "%s", text);
 }
 
-static void take_started(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_started(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     int32_t pid;
     (void)remote;
@@ -271,7 +273,7 @@ static void take_started(cohi_job *run, cohi_remote *remote, const cohi_frame *f
     run->ranks[frame->rank].pid = pid;
 }
 
-static void take_no_start(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_no_start(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     int32_t error;
     char text[1024];
@@ -280,7 +282,7 @@ static void take_no_start(cohi_job *run, cohi_remote *remote, const cohi_frame *
     cohi_run_no_start(run, remote->label, error, text);
 }
 
-static void take_output(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_output(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     int is_error = frame->kind == COHI_FRAME_ERROR;
     uint32_t *credit = &remote->credit[2 * (frame->rank - remote->entry->first) + is_error];
@@ -293,21 +295,24 @@ static void take_output(cohi_job *run, cohi_remote *remote, const cohi_frame *fr
     cohi_output_feed(&run->output, frame->rank, is_error, frame->data, frame->length);
 }
 
-static void take_end(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+/* A rank that has finalized has told the others itself that it leaves, in an order with what it had told
+ * them before; its end would overtake that. */
+static void take_end(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_end end;
     uint64_t now = cohi_now_ns();
     cohi_frame_copy(frame, &end, sizeof end);
     cohi_run_note_end(run, frame->rank, end.wait_status, end.age_ns < now ? now - end.age_ns : now);
-    cohi_fleet_tell(run, remote, COHI_FRAME_ENDED, frame->rank, &end, sizeof end);
+    if (run->facts[frame->rank].phase != COHI_PHASE_LEFT)
+        cohi_fleet_tell(run, remote, COHI_FRAME_ENDED, frame->rank, &end, sizeof end);
 }
 
-static void take_stop(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_stop(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_fleet_tell(run, remote, COHI_FRAME_STOPPED, frame->rank, frame->data, frame->length);
 }
 
-static void take_exit(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_exit(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     int32_t code;
     cohi_frame_copy(frame, &code, sizeof code);
@@ -318,14 +323,14 @@ static void take_exit(cohi_job *run, cohi_remote *remote, const cohi_frame *fram
     cohi_fleet_tell(run, remote, COHI_FRAME_EXIT, -1, &code, sizeof code);
 }
 
-static void take_pong(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_pong(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     (void)run;
     (void)frame;
     remote->pinged_ns = 0;
 }
 
-static void take_facts(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_facts(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_facts *facts = &run->facts[frame->rank];
     (void)remote;
@@ -333,7 +338,7 @@ static void take_facts(cohi_job *run, cohi_remote *remote, const cohi_frame *fra
     cohi_facts_unpack(facts, cohi_now_ns());
 }
 
-static void take_sight(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_sight(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_sight sight;
     (void)remote;
@@ -342,7 +347,7 @@ static void take_sight(cohi_job *run, cohi_remote *remote, const cohi_frame *fra
     cohi_summary_write(run->fleet->summary, frame->rank, &sight, cohi_now_ns());
 }
 
-static void take_snapshot(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_snapshot(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_snapshot_row *row = &run->snapshot->rows[frame->rank];
     (void)remote;
@@ -350,14 +355,14 @@ static void take_snapshot(cohi_job *run, cohi_remote *remote, const cohi_frame *
     cohi_snapshot_check(row);
 }
 
-static void take_race(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_race(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     (void)remote;
     if (!*run->race)
         cohi_frame_text(frame, 0, run->race, sizeof run->race);
 }
 
-static void take_word(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_word(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     char text[1024];
     cohi_frame_text(frame, 0, text, sizeof text);
@@ -365,7 +370,7 @@ static void take_word(cohi_job *run, cohi_remote *remote, const cohi_frame *fram
 }
 
 /* The shell ends by itself now. */
-static void take_done(cohi_job *run, cohi_remote *remote, const cohi_frame *frame)
+static void take_done(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     (void)run;
     (void)frame;
@@ -373,7 +378,7 @@ static void take_done(cohi_job *run, cohi_remote *remote, const cohi_frame *fram
     cohi_stream_close(&remote->stream);
 }
 
-static void (*const takers[COHI_FRAME_KINDS])(cohi_job *, cohi_remote *, const cohi_frame *) = {
+static void (*const takers[COHI_FRAME_KINDS])(cohi_job *, cohi_fleet_host *, const cohi_frame *) = {
     [COHI_FRAME_READY] = take_ready,       [COHI_FRAME_ROOT] = take_root,
     [COHI_FRAME_FAILED] = take_failed,     [COHI_FRAME_STARTED] = take_started,
     [COHI_FRAME_NO_START] = take_no_start, [COHI_FRAME_OUTPUT] = take_output,
@@ -385,7 +390,7 @@ static void (*const takers[COHI_FRAME_KINDS])(cohi_job *, cohi_remote *, const c
     [COHI_FRAME_DONE] = take_done,
 };
 
-static void take_frames(cohi_job *run, cohi_remote *remote)
+static void take_frames(cohi_job *run, cohi_fleet_host *remote)
 {
     cohi_frame frame;
     int got = 0;
@@ -401,7 +406,7 @@ static void take_frames(cohi_job *run, cohi_remote *remote)
         cohi_remote_lose(run, remote, "what it says makes no sense: %s", coh_last_error());
 }
 
-void cohi_remote_read(cohi_job *run, cohi_remote *remote)
+void cohi_remote_read(cohi_job *run, cohi_fleet_host *remote)
 {
     cohi_stream_read(&remote->stream);
     if (remote->state == COHI_REMOTE_REACHING)
@@ -419,7 +424,7 @@ void cohi_remote_read(cohi_job *run, cohi_remote *remote)
 
 /* ---- time ---- */
 
-void cohi_remote_grant(cohi_job *run, cohi_remote *remote)
+void cohi_remote_grant(cohi_job *run, cohi_fleet_host *remote)
 {
     int streams = remote->state == COHI_REMOTE_RUNNING ? 2 * remote->entry->ranks : 0;
     for (int i = 0; i < streams; i++) {
@@ -440,7 +445,7 @@ void cohi_remote_grant(cohi_job *run, cohi_remote *remote)
 }
 
 /* The answer may be there and not read, if the launcher itself was stopped. */
-static int is_silent(cohi_job *run, cohi_remote *remote, uint64_t now)
+static int is_silent(cohi_job *run, cohi_fleet_host *remote, uint64_t now)
 {
     uint64_t limit = run->fleet->link_timeout_ns;
     if (limit && now - remote->pinged_ns > limit)
@@ -448,7 +453,7 @@ static int is_silent(cohi_job *run, cohi_remote *remote, uint64_t now)
     return limit && remote->pinged_ns && now - remote->pinged_ns > limit;
 }
 
-static void ping(cohi_job *run, cohi_remote *remote, uint64_t now)
+static void ping(cohi_job *run, cohi_fleet_host *remote, uint64_t now)
 {
     if (now < remote->ping_at_ns)
         return;
@@ -461,7 +466,7 @@ static void ping(cohi_job *run, cohi_remote *remote, uint64_t now)
                          (double)(now - remote->pinged_ns) / (double)COHI_NS_PER_S);
 }
 
-void cohi_remote_tick(cohi_job *run, cohi_remote *remote, uint64_t now)
+void cohi_remote_tick(cohi_job *run, cohi_fleet_host *remote, uint64_t now)
 {
     char said[256];
     ping(run, remote, now);
