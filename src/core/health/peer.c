@@ -1,6 +1,7 @@
 #include "core/health/peer.h"
 
 #include "base/os.h"
+#include "core/health/far.h"
 #include "core/health/verdict.h"
 
 #include <stdio.h>
@@ -56,8 +57,9 @@ static void begin_inspection(coh_world *world, int rank, struct cohi_inspection 
 {
     look->op = (cohi_op)COHI_NEW_OP;
     look->begun =
-        world->engine->rma->get(world->endpoint, COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL,
-                                0, look->incoming, sizeof look->incoming, &look->op)
+        world->engine->rma->get(world->endpoint,
+                                (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, 0},
+                                look->incoming, sizeof look->incoming, &look->op)
         == COH_OK;
 }
 
@@ -99,6 +101,8 @@ void cohi_peer_close_all(coh_world *world)
 
 bool cohi_peer_is_stopped(const coh_world *world, int rank)
 {
+    if (cohi_far(world, rank))
+        return cohi_board_read(world->board, rank).stopped;
     pid_t pid = world->peers[rank].pid;
     if (pid <= 0 || pid == getpid())
         return false;
@@ -132,6 +136,13 @@ static cohi_sight look_at_unmapped(coh_world *world, int rank)
     if (cohi_peer_has_left(world, rank))
         return (cohi_sight){.known = true, .phase = COHI_PHASE_LEFT, .waits_for = -1};
     cohi_slot image;
+    cohi_told told = cohi_board_read(world->board, rank);
+    if (told.stopped) /* then it does not answer, but its host has said where it is */
+        return (cohi_sight){.known = true,
+                            .stopped = true,
+                            .phase = COHI_PHASE_RUNNING,
+                            .op = told.op,
+                            .waits_for = -1};
     return cohi_peer_inspect(world, rank, &image) ? read_slot(&image)
                                                   : (cohi_sight){.known = false};
 }
