@@ -71,18 +71,20 @@ static int finished(cohi_slot *slot)
 /* The board first: a rank that the bell wakes reads it. */
 static void publish_end(const struct supervisor *self, int wait_status)
 {
-    const cohi_boards *boards = self->charge->boards;
-    cohi_slot *slot = cohi_boards_slot(boards, self->charge->rank);
+    const cohi_board *board = self->charge->board;
+    cohi_slot *slot = cohi_board_slot(board, self->charge->rank);
     if (wait_status != 0 || !finished(slot))
-        cohi_snapshot_take(self->charge->snapshot, boards, 0);
-    cohi_boards_tell_end(boards, self->charge->rank, wait_status);
+        cohi_snapshot_take(self->charge->snapshot, board, 0);
+    atomic_store(&slot->end, COHI_ENDED | (uint32_t)wait_status);
+    cohi_board_ring(board);
     cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
 /* Peers that wait for a stopped rank look at this where /proc does not tell them. */
 static void publish_stop(const struct supervisor *self, int stopped)
 {
-    cohi_boards_tell_stopped(self->charge->boards, self->charge->rank, stopped != 0);
+    cohi_slot *slot = cohi_board_slot(self->charge->board, self->charge->rank);
+    atomic_store(&slot->stopped, (unsigned)stopped);
 }
 
 static void take_news_of_rank(struct supervisor *self, int wait_status)
@@ -190,10 +192,7 @@ int cohi_watch_children(int *fd)
 
 void cohi_retitle(const cohi_charge *charge, const char *format, ...)
 {
-    char *const *last = charge->command;
-    while (last[1])
-        last++;
-    char *begin = program_invocation_name, *end = *last + strlen(*last) + 1;
+    char *begin = program_invocation_name, *end = charge->title_end;
     if (begin >= end)
         return;
     size_t room = (size_t)(end - begin);
