@@ -1,5 +1,6 @@
 #include "core/health/peer.h"
 
+#include "base/clock.h"
 #include "base/os.h"
 #include "core/health/verdict.h"
 
@@ -31,10 +32,15 @@ static cohi_sight read_slot(cohi_slot *slot)
 
 /* ---- reading a slot that is not mapped ---- */
 
+/* Longer than a rank of another host takes to answer, where its thread gets a core at all; less than
+ * the time between two looks of a survey, so that no two of them see what is old. */
+#define OVERDUE_NS (150 * COHI_NS_PER_MS)
+
 /* A get that is started now and looked at the next time. It brings what a rank publishes of itself,
  * which comes first in a slot. */
 struct cohi_inspection {
     cohi_op op;
+    uint64_t begun_ns;
     bool begun;    /* `op` is under way, or done */
     bool answered; /* once at least */
     unsigned char seen[offsetof(cohi_slot, alarm)];
@@ -55,11 +61,20 @@ static struct cohi_inspection *inspection_of(cohi_peer *peer)
 static void begin_inspection(coh_world *world, int rank, struct cohi_inspection *look)
 {
     look->op = (cohi_op)COHI_NEW_OP;
+    look->begun_ns = cohi_now_ns();
     look->begun =
         world->engine->rma->get(world->endpoint,
                                 (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, 0},
                                 look->incoming, sizeof look->incoming, &look->op)
         == COH_OK;
+}
+
+/* What a rank showed before it ceased to answer says nothing of what it does now: it may be stopped,
+ * and not wait for anybody any more. */
+static bool is_overdue(const struct cohi_inspection *look)
+{
+    return look->begun && !atomic_load_explicit(&look->op.done, memory_order_acquire)
+           && cohi_now_ns() - look->begun_ns > OVERDUE_NS;
 }
 
 /* Takes the answer if it is here, and asks again. */
@@ -82,7 +97,7 @@ bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
     struct cohi_inspection *look = inspection_of(&world->peers[rank]);
     if (look) {
         renew(world, rank, look);
-        answered = look->answered;
+        answered = look->answered && !is_overdue(look);
         if (answered)
             memcpy((void *)image, look->seen, sizeof look->seen);
     }

@@ -94,15 +94,16 @@ static cohi_slot *slot_of(const struct look *look, int rank)
     return slot ? slot : &look->survey->images[rank];
 }
 
-/* Asks those that are not mapped, one after the other; an answer comes later. */
+/* Asks those that are not mapped, some at each look; an answer comes later. Nothing is known of one that
+ * does not answer, and it does not hold the others up. */
 static void ask_next(coh_world *world, struct cohi_survey *survey)
 {
     enum { AT_ONCE = 4 };
     for (int i = 0; world->remote && i < AT_ONCE; i++) {
         int rank = survey->asked;
-        if (!mapped_slot(world, rank) && !cohi_peer_inspect(world, rank, &survey->images[rank]))
-            return;
         survey->asked = (rank + 1) % world->size;
+        if (!mapped_slot(world, rank) && !cohi_peer_inspect(world, rank, &survey->images[rank]))
+            atomic_store(&survey->images[rank].phase, COHI_PHASE_ABSENT);
     }
 }
 
