@@ -130,13 +130,16 @@ static void run_for(double seconds, uint64_t seed)
     uint64_t until_ns = cohi_now_ns() + (uint64_t)(seconds * 1e9);
     for (; cohi_now_ns() < until_ns; seed++) {
         uint64_t dice = seed;
+        enum trouble trouble = (enum trouble)roll(&dice, REPLAY + 1);
+        /* What is repeated behind the last flight is taken for what follows it, and ends the link. */
+        unsigned handshake = trouble == REPLAY ? 200 : 500;
+        struct proxy like = {.seed = seed, .reset_at = -1, .trouble = trouble, .once = true};
+        like.piece = (int)roll(&dice, 3000);
+        like.delay_us = (int)roll(&dice, 500);
+        if (roll(&dice, 2))
+            like.reset_at = roll(&dice, handshake);
         print_message("seed %llu\n", (unsigned long long)seed);
-        run_both(&(struct proxy){.seed = seed,
-                                 .piece = (int)roll(&dice, 3000),
-                                 .delay_us = (int)roll(&dice, 500),
-                                 .reset_at = roll(&dice, 2) ? (int64_t)roll(&dice, 500) : -1,
-                                 .trouble = (enum trouble)roll(&dice, REPLAY + 1),
-                                 .once = true});
+        run_both(&like);
     }
 }
 
