@@ -3,7 +3,7 @@
 #
 # An arrow is a symbol that a room's object files need and another room's define, or an #include of another room's
 # header. Prints all of them. Fails on an arrow that the table "Rooms" of docs/architecture.md does not have, on one of the
-# table that is not there any more, and on a cycle; and on a room, of tools/run and tools/bench too, that no header or
+# table that is not there any more, and on a cycle; and on a room, of tools/run, tools/hosts and tools/bench too, that no header or
 # more than one states.
 set -eu
 
@@ -70,6 +70,7 @@ rooms=$( (
     awk '{ print $1; print $2 }' "$work/table"
     cd "$root/src" && find . -name '*.c' | sed 's|^\./||; s|/[^/]*$||; s|^engine/.*|engine|'
     echo tools/run
+    echo tools/hosts
     echo tools/bench
 ) | sort -u)
 (cd "$root" && grep -rnx ' \* Room: [a-z/]*\.' --include='*.h' src tools) \

@@ -161,6 +161,13 @@ int cohi_os_core_now(void)
     return sched_getcpu();
 }
 
+void cohi_os_host_name(char *text, size_t room)
+{
+    if (gethostname(text, room) != 0)
+        snprintf(text, room, "unknown");
+    text[room - 1] = '\0';
+}
+
 const char *cohi_os_signal_text(int signal)
 {
 #ifdef __GLIBC__

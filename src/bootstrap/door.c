@@ -19,8 +19,8 @@
 #define REFUSAL_LINE_NS (COHI_NS_PER_S) /* between two lines of the log */
 #define CROWDED_NS      (5 * COHI_NS_PER_MS)
 
-/* Places beyond one for each rank. */
-enum { SPARE_PLACES = 256 };
+/* Places beyond one for each rank; names and ports that one door is at. */
+enum { SPARE_PLACES = 256, LISTENERS = 3 };
 
 /* A connection whose hello is not complete. */
 struct caller {
@@ -28,15 +28,16 @@ struct caller {
     bool ready; /* there may be something to read */
     uint64_t since_ns;
     size_t got;
-    cohi_link_message hello;
+    cohi_hello hello;
 };
 
 struct cohi_door {
-    int listener;
+    int listeners[LISTENERS];
+    int listener_count;
     unsigned char secret[COHI_SECRET_BYTES];
     int count, room;
     struct caller *callers; /* [room]; the first `count` are in use */
-    struct pollfd *set;     /* [room + 1]; the listener comes last */
+    struct pollfd *set;     /* [room + LISTENERS + others] */
     unsigned long long refused;
     uint64_t told_ns; /* when refusals were last logged; 0: never */
 };
@@ -113,34 +114,45 @@ static void take_caller(cohi_door *door, int fd, uint64_t now)
         refuse(door, door->count - 1, now);
 }
 
-/* Takes all that wait outside, as far as there are places and descriptors; *crowded when there were
- * not enough. */
+/* The next that waits at a listener, as far as there are places and descriptors. EAGAIN: nobody
+ * waits; ENOSPC, EMFILE, ENFILE: there were not enough. */
+static int take_next(cohi_door *door, int listener, uint64_t now)
+{
+    int fd, error = ENOSPC;
+    if (door->count < door->room || push_out(door, now))
+        error = cohi_os_accept(listener, &fd);
+    if (!error)
+        take_caller(door, fd, now);
+    return error;
+}
+
+static bool is_crowd(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOSPC;
+}
+
+/* Takes all that wait outside; *crowded when that was not possible. */
 static coh_status take_callers(cohi_door *door, bool *crowded)
 {
     uint64_t now = cohi_now_ns();
     *crowded = false;
-    for (;;) {
-        int fd, error = ENOSPC;
-        if (door->count < door->room || push_out(door, now))
-            error = cohi_os_accept(door->listener, &fd);
-        if (error == EAGAIN || error == ECONNABORTED)
-            return COH_OK;
-        if (error == EMFILE || error == ENFILE) {
-            if (door->count == 0)
-                return cohi_link_fail_descriptors("a rank could not be let in");
-            if (push_out(door, now))
-                continue;
-        }
-        *crowded = error == EMFILE || error == ENFILE || error == ENOSPC;
-        if (*crowded)
-            return COH_OK;
-        if (error)
-            return cohi_fail_os(error, "coh_init: rank 0 cannot let the others in");
-        take_caller(door, fd, now);
+    for (int i = 0; i < door->listener_count; i++) {
+        int error;
+        while ((error = take_next(door, door->listeners[i], now)) == 0
+               || ((error == EMFILE || error == ENFILE) && push_out(door, now)))
+            continue;
+        if ((error == EMFILE || error == ENFILE) && door->count == 0)
+            return cohi_link_fail_descriptors("a rank could not be let in");
+        *crowded = *crowded || is_crowd(error);
+        if (error != EAGAIN && error != ECONNABORTED && !is_crowd(error))
+            return cohi_fail_os(error, "coh_init: a leader cannot let the others in");
     }
+    return COH_OK;
 }
 
-/* Reads what there is. 1: the hello is complete; 0: more must come; -1: this is not a rank. */
+enum { WHOLE, PARTIAL, GONE, STRANGE }; /* what there is of a hello */
+
+/* Reads what there is. One that left without a word asked only whether somebody is here. */
 static int read_hello(const cohi_door *door, struct caller *caller)
 {
     size_t got = 0;
@@ -148,25 +160,29 @@ static int read_hello(const cohi_door *door, struct caller *caller)
                                     sizeof caller->hello - caller->got, &got);
     caller->ready = false;
     if (error)
-        return error == EAGAIN ? 0 : -1;
+        return error == EAGAIN ? PARTIAL : caller->got == 0 && error == ECONNRESET ? GONE : STRANGE;
     caller->got += got;
     if (caller->got < sizeof caller->hello)
-        return 0;
-    return cohi_link_check(&caller->hello) == 0 && caller->hello.kind == COHI_LINK_HELLO
+        return PARTIAL;
+    return cohi_link_check_hello(&caller->hello) == 0
                    && same_secret(caller->hello.secret, door->secret)
-               ? 1
-               : -1;
+               ? WHOLE
+               : STRANGE;
 }
 
 /* From the last to the first: one that is refused gives its place to one that was looked at. */
-static bool find_hello(cohi_door *door, cohi_link_message *hello, int *link)
+static bool find_hello(cohi_door *door, cohi_hello *hello, int *link)
 {
     for (int i = door->count - 1; i >= 0; i--) {
         struct caller *caller = &door->callers[i];
-        int read = caller->ready ? read_hello(door, caller) : 0;
-        if (read < 0)
+        int read = caller->ready ? read_hello(door, caller) : PARTIAL;
+        if (read == STRANGE)
             refuse(door, i, cohi_now_ns());
-        if (read <= 0)
+        if (read == GONE) {
+            cohi_os_close(caller->fd);
+            remove_caller(door, i);
+        }
+        if (read != WHOLE)
             continue;
         *hello = caller->hello;
         *link = caller->fd;
@@ -176,22 +192,41 @@ static bool find_hello(cohi_door *door, cohi_link_message *hello, int *link)
     return false;
 }
 
-/* While the door is full the listener is not polled: it would be readable all the time. */
-static void sleep_at(cohi_door *door, bool crowded, uint64_t until_ns)
+/* While the door is full the listeners are not polled: they would be readable all the time. */
+static int fill_set(cohi_door *door, bool crowded, const struct pollfd *others, int count)
+{
+    int filled = 0;
+    for (int i = 0; i < door->count; i++)
+        door->set[filled++] = (struct pollfd){.fd = door->callers[i].fd, .events = POLLIN};
+    for (int i = 0; i < door->listener_count; i++)
+        door->set[filled++] =
+            (struct pollfd){.fd = crowded ? -1 : door->listeners[i], .events = POLLIN};
+    for (int i = 0; i < count; i++)
+        door->set[filled++] = others[i];
+    return filled;
+}
+
+/* True when one of the others shows something. */
+static bool sleep_at(cohi_door *door, bool crowded, uint64_t until_ns, struct pollfd *others,
+                     int count)
 {
     uint64_t now = cohi_now_ns();
     uint64_t most = crowded && now + CROWDED_NS < until_ns ? now + CROWDED_NS : until_ns;
     uint64_t left_ms = now < most ? (most - now) / COHI_NS_PER_MS + 1 : 0;
-    for (int i = 0; i < door->count; i++)
-        door->set[i] = (struct pollfd){.fd = door->callers[i].fd, .events = POLLIN};
-    door->set[door->count] = (struct pollfd){.fd = crowded ? -1 : door->listener, .events = POLLIN};
-    if (cohi_os_poll(door->set, (size_t)door->count + 1, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
-        return;
+    int filled = fill_set(door, crowded, others, count), shown = 0;
+    if (cohi_os_poll(door->set, (size_t)filled, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
+        return false;
     for (int i = 0; i < door->count; i++)
         door->callers[i].ready = door->set[i].revents != 0;
+    for (int i = 0; i < count; i++) {
+        others[i].revents = door->set[filled - count + i].revents;
+        shown += others[i].revents != 0;
+    }
+    return shown > 0;
 }
 
-coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, cohi_link_message *hello, int *link)
+coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, struct pollfd *others, int count,
+                           cohi_hello *hello, int *link)
 {
     *link = -1;
     for (;;) {
@@ -201,47 +236,36 @@ coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, cohi_link_message
             return status;
         uint64_t now = cohi_now_ns();
         refuse_late(door, now);
-        if (now >= until_ns)
+        if (now >= until_ns || sleep_at(door, crowded, until_ns, others, count))
             return COH_OK;
-        sleep_at(door, crowded, until_ns);
     }
 }
 
 /* ---- opening and closing ---- */
 
-static coh_status listen_at(cohi_door *door, const cohi_id_layout *id)
+int cohi_door_listen(cohi_door *door, const char *name)
 {
-    char name[COHI_SOCKET_NAME_BYTES];
-    cohi_unique_id_socket(id, name);
-    int error = cohi_os_local_listen(name, &door->listener);
-    if (error == EADDRINUSE)
-        return cohi_fail(COH_INVALID_ARGUMENT,
-                         "coh_init: rank 0 of this unique id is taken by another process");
-    if (error)
-        return cohi_fail_os(error, "coh_init: rank 0 cannot listen for the others");
-    return COH_OK;
+    int error = cohi_os_local_listen(name, &door->listeners[door->listener_count]);
+    door->listener_count += error == 0;
+    return error;
 }
 
 coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door)
 {
     int room = size + SPARE_PLACES;
     cohi_door *made = calloc(1, sizeof *made);
-    coh_status status = COH_OK;
     if (made) {
-        *made = (cohi_door){.listener = -1, .room = room};
+        *made = (cohi_door){.room = room};
         memcpy(made->secret, id->secret, sizeof made->secret);
         made->callers = calloc((size_t)room, sizeof *made->callers);
-        made->set = calloc((size_t)room + 1, sizeof *made->set);
+        made->set = calloc((size_t)(room + LISTENERS + size + 1), sizeof *made->set);
     }
-    if (!made || !made->callers || !made->set)
-        status = cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
-    if (status == COH_OK)
-        status = listen_at(made, id);
-    if (status == COH_OK)
-        *door = made;
-    else
+    if (!made || !made->callers || !made->set) {
         cohi_door_close(made);
-    return status;
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    }
+    *door = made;
+    return COH_OK;
 }
 
 void cohi_door_close(cohi_door *door)
@@ -251,7 +275,8 @@ void cohi_door_close(cohi_door *door)
     tell_refusals(door, cohi_now_ns());
     for (int i = 0; i < door->count; i++)
         cohi_os_close(door->callers[i].fd);
-    cohi_os_close(door->listener);
+    for (int i = 0; i < door->listener_count; i++)
+        cohi_os_close(door->listeners[i]);
     free(door->callers);
     free(door->set);
     free(door);
