@@ -978,8 +978,8 @@ COH_API coh_status coh_heap_create(coh_world *world, const coh_heap_options *opt
                                    coh_heap **heap);
 
 /*
- * Frees the heap and all that is allocated in it. Collective; begins with a barrier, before which
- * the other contexts must have been completed. NULL does nothing; the world's own is refused. Heaps that are
+ * Frees the heap and all that is allocated in it. Collective; begins by completing all
+ * contexts of all ranks. NULL does nothing; the world's own is refused. Heaps that are
  * left are freed by coh_finalize. The number, and the handle, may serve a later heap.
  */
 COH_API coh_status coh_heap_destroy(coh_heap *heap);

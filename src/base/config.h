@@ -66,6 +66,11 @@ typedef enum cohi_check_level {
       "fail any call that waits this long, even for a rank that is only busy")                     \
     X(link_timeout, COHI_KNOB_SECONDS, "COHORT_LINK_TIMEOUT", "10",                                \
       "how long a rank on another host may be silent before it counts as lost")                    \
+    X(net_interface, COHI_KNOB_TEXT, "COHORT_NET_INTERFACE", "",                                   \
+      "the network between hosts: an interface (eth0) or a subnet (10.0.0.0/8, fd00::/8); by "     \
+      "itself all that are up")                                                                    \
+    X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
+      "ports at which ranks listen for those of other hosts, first-last; by itself any")           \
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
@@ -75,11 +80,6 @@ typedef enum cohi_check_level {
     X(host, COHI_KNOB_TEXT, "COHORT_HOST", "",                                                     \
       "the host that this process plays: processes of one machine with different ones do not map " \
       "each other's memory")                                                                       \
-    X(net_interface, COHI_KNOB_TEXT, "COHORT_NET_INTERFACE", "",                                   \
-      "how other hosts reach this one: the name of an interface, or a subnet such as "             \
-      "10.1.0.0/16; by itself the first addresses that are not the loopback's")                    \
-    X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
-      "the ports to listen on for other hosts, such as 20000-20100; by itself any free one")       \
     X(modules, COHI_KNOB_TEXT, "COHORT_MODULES", "",                                               \
       "the folder to look for engines in first, such as cohort-tcp.so")                            \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \

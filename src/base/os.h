@@ -39,6 +39,16 @@ int cohi_os_fd_above_stdio(int *fd);
 /* A second descriptor of the same file. */
 int cohi_os_fd_copy(int fd, int *copy);
 
+/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
+ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
+
+/* Identifies this boot of this host; equal exactly for processes that could share memory. */
+uint64_t cohi_os_host_id(void);
+
+/* Identifies the network that this process sees, of this boot of the host: where it is equal, so is
+ * the loopback address. 0 where the kernel does not tell. */
+uint64_t cohi_os_network_id(void);
+
 int cohi_os_random(void *bytes, size_t count);
 
 /* Takes a connection if one is waiting; EAGAIN when none is. It never blocks. */
@@ -161,9 +171,6 @@ char cohi_os_process_state(pid_t pid);
  */
 char cohi_os_state_in(const char *path);
 
-/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
-ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
-
 /* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling
  * thread does not count. False where that cannot be known. */
 bool cohi_os_thread_wants_core(pid_t pid, int thread);
@@ -197,9 +204,6 @@ int cohi_os_core_count(void);
 
 /* The core that the calling thread is on, or -1 where the kernel does not tell. */
 int cohi_os_core_now(void);
-
-/* Identifies this boot of this host; equal exactly for processes that could share memory. */
-uint64_t cohi_os_host_id(void);
 
 /* What the host calls itself. */
 void cohi_os_host_name(char *text, size_t room);

@@ -195,7 +195,13 @@ coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team)
 coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team)
 {
     size_t at = staging_at(board, rank, team);
-    return commit(board, at + offsetof(cohi_staging, in), at + sizeof(cohi_staging));
+    return commit(board, at + offsetof(cohi_staging, in), at + offsetof(cohi_staging, level));
+}
+
+coh_status cohi_board_commit_level(cohi_board *board, int rank, int team)
+{
+    size_t at = staging_at(board, rank, team);
+    return commit(board, at + offsetof(cohi_staging, level), at + sizeof(cohi_staging));
 }
 
 coh_status cohi_board_commit_log(cohi_board *board, int rank)

@@ -139,6 +139,9 @@ typedef struct cohi_staging {
     unsigned char scratch[COHI_POSTS][COHI_SCRATCH_BYTES];
     unsigned char in[2][COHI_STAGE_BYTES];
     unsigned char out[2][COHI_STAGE_BYTES];
+    /* Where the members of a team that spans hosts meet on this one (core/team/levels.h); the staging
+     * area itself is theirs then, since nobody else could use it. */
+    _Alignas(4096) cohi_meet level;
 } cohi_staging;
 
 /* ---- slot: one rank ---- */
@@ -364,6 +367,9 @@ coh_status cohi_board_commit(cohi_board *board, int rank, int team);
 /* Backs the scratches of the rank's staging area of `team` with memory; and its stages. */
 coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team);
 coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team);
+
+/* Backs what a rank needs to meet in `team` with those of its host, where the team spans several. */
+coh_status cohi_board_commit_level(cohi_board *board, int rank, int team);
 
 /* Backs the rank's log of puts with memory. */
 coh_status cohi_board_commit_log(cohi_board *board, int rank);

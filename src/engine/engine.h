@@ -3,7 +3,7 @@
  *
  * The contract between core and what connects the ranks, the registry, and one folder for each
  * engine.
- * Uses base, memory and bootstrap. An engine exports one descriptor and calls core by upcalls
+ * Uses base, memory, secure and bootstrap. An engine exports one descriptor and calls core by upcalls
  * alone.
  * Hides transports: no other room asks which engine it is.
  */
@@ -36,6 +36,7 @@
 
 #include <cohort.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -156,7 +157,9 @@ typedef struct cohi_engine_args {
     uint64_t deadline_ns;      /* for open and attach */
     cohi_crew_space *crew;     /* when need.in_process, else NULL */
     const cohi_upcalls *upcalls;
-    void *world; /* the upcalls' first argument */
+    void *world;             /* the upcalls' first argument */
+    const coh_unique_id *id; /* the job's, valid during open: what ranks of several hosts prove
+                              * themselves by. NULL: the ranks are threads */
 } cohi_engine_args;
 
 /*
@@ -290,25 +293,45 @@ typedef struct cohi_engine_memory {
 
 /* ---- rma: one-sided operations on regions that are not mapped ---- */
 
+/* Where an operation goes: on a context of this rank, to an offset of a rank's segment. */
+typedef struct cohi_remote {
+    unsigned context;
+    int rank;
+    int segment;
+    uint64_t offset;
+} cohi_remote;
+
+/* A 64-bit word of the same rank and segment, which is set or added to. */
+typedef struct cohi_remote_signal {
+    uint64_t offset;
+    uint64_t value;
+    bool add;
+} cohi_remote_signal;
+
 typedef struct cohi_engine_rma {
     size_t size;
 
-    /* Writes `bytes` at `offset` of rank's segment. The op is done when the source may be reused;
-     * with a NULL op, at quiet (or on return, up to COHI_INLINE_BYTES). Aligned 1, 2, 4 and 8 bytes
-     * arrive whole; more may arrive in parts, in any order, at any time before quiet. The target
-     * rank need not call anything. */
-    coh_status (*put)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
-                      const void *source, size_t bytes, cohi_op *op);
+    /* Around the life of a context from COHI_CONTEXT_FIRST_FREE on that the user makes; core's own are
+     * there with the endpoint. Nothing is issued on a context that is not open, and a quiet went
+     * before `context_close`; what that could not complete, for a rank that is lost or stuck, may
+     * still be under way. NULL: contexts need nothing. */
+    coh_status (*context_open)(cohi_endpoint *endpoint, unsigned context);
+    void (*context_close)(cohi_endpoint *endpoint, unsigned context);
+
+    /* Writes `bytes` to `to`. The op is done when the source may be reused; with a NULL op, at quiet
+     * (or on return, up to COHI_INLINE_BYTES). Aligned 1, 2, 4 and 8 bytes arrive whole; more may
+     * arrive in parts, in any order, at any time before quiet. The target rank need not call
+     * anything. */
+    coh_status (*put)(cohi_endpoint *endpoint, cohi_remote to, const void *source, size_t bytes,
+                      cohi_op *op);
 
     /* Reads into `target`. The op is done when all bytes are there; with a NULL op, at quiet. */
-    coh_status (*get)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
-                      void *target, size_t bytes, cohi_op *op);
+    coh_status (*get)(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
+                      cohi_op *op);
 
-    /* A put, then `value` stored (add == 0) or added to the 64-bit word at `signal_offset` of the
-     * same segment, not seen before the data. NULL: core uses put, fence, atomic post. */
-    coh_status (*put_signal)(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                             uint64_t offset, const void *source, size_t bytes,
-                             uint64_t signal_offset, uint64_t value, int add, cohi_op *op);
+    /* A put, then the signal, not seen before the data. NULL: core uses put, fence, atomic post. */
+    coh_status (*put_signal)(cohi_endpoint *endpoint, cohi_remote to, const void *source,
+                             size_t bytes, const cohi_remote_signal *signal, cohi_op *op);
 
     /* Orders, per target: puts of this context before it arrive before those after it. */
     coh_status (*fence)(cohi_endpoint *endpoint, unsigned context);
@@ -319,18 +342,23 @@ typedef struct cohi_engine_rma {
 
 /* ---- atomic: read-modify-writes on regions that are not mapped ---- */
 
+/* What to do with a word. Types are 4 or 8 bytes wide, and words aligned. */
+typedef struct cohi_remote_atomic {
+    coh_atomic_op kind;
+    coh_dtype dtype;
+    const void *operand;
+    const void *compare; /* of COMPARE_SWAP, else NULL */
+} cohi_remote_atomic;
+
 typedef struct cohi_engine_atomic {
     size_t size;
 
-    /* Applies without a result; complete at quiet. Types are 4 or 8 bytes wide, offsets aligned. */
-    coh_status (*post)(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
-                       coh_atomic_op kind, coh_dtype dtype, const void *operand);
+    /* Applies without a result; complete at quiet. The values are copied when the slot returns. */
+    coh_status (*post)(cohi_endpoint *endpoint, cohi_remote at, const cohi_remote_atomic *atomic);
 
-    /* The same; the old value is in *result when the op is done. `compare` for COMPARE_SWAP only.
-     */
-    coh_status (*fetch)(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                        uint64_t offset, coh_atomic_op kind, coh_dtype dtype, const void *operand,
-                        const void *compare, void *result, cohi_op *op);
+    /* The same; the old value is in *result when the op is done. */
+    coh_status (*fetch)(cohi_endpoint *endpoint, cohi_remote at, const cohi_remote_atomic *atomic,
+                        void *result, cohi_op *op);
 } cohi_engine_atomic;
 
 /* ---- channel: ordered messages between pairs; tags and matching are core's ---- */

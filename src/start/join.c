@@ -98,7 +98,9 @@ coh_status cohi_join(cohi_launch *launch, const coh_options *options, const cohi
         status = cohi_world_new(launch->rank, launch->size, &made);
     if (status != COH_OK)
         return status;
+    made->id = &launch->id;
     status = join_world(made, launch, options, config);
+    made->id = NULL;
     if (status != COH_OK) {
         if (made->slot) {
             cohi_slot_publish_error(made->slot, status, "coh_init", without_call(coh_last_error()));

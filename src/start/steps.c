@@ -123,6 +123,7 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
         .crew = world->crew ? &world->crew->space : NULL,
         .upcalls = &cohi_core_upcalls,
         .world = world,
+        .id = world->id,
     };
     coh_status status = cohi_engine_admit(world->engine);
     if (status != COH_OK)

@@ -57,6 +57,9 @@ void fault_stamp(_Atomic uint64_t *stamp);
 /* Seconds since a stamp. */
 double fault_since(const _Atomic uint64_t *stamp);
 
+/* Until the others are out of the call that this rank has returned from. */
+void fault_let_others_out(void);
+
 /* Ends the rank's process, where it has one of its own; elsewhere the caller returns, and its
  * thread ends without finalize. */
 void fault_die(const test_rank *self);

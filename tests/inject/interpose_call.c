@@ -130,6 +130,7 @@ void free(void *block)
 
 INTERPOSE(void *, mmap, (void *at, size_t bytes, int access, int flags, int fd, off_t from),
           (at, bytes, access, flags, fd, from), MAP_FAILED, ENOMEM, EPERM)
+INTERPOSE(int, munmap, (void *at, size_t bytes), (at, bytes), -1, ENOMEM)
 INTERPOSE(int, mprotect, (void *at, size_t bytes, int access), (at, bytes, access), -1, ENOMEM)
 INTERPOSE(int, madvise, (void *at, size_t bytes, int advice), (at, bytes, advice), -1, ENOMEM,
           EPERM)
@@ -178,6 +179,9 @@ INTERPOSE(int, dup2, (int from, int to), (from, to), -1, EMFILE, EPERM)
 INTERPOSE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1,
           ENOMEM, ENOSYS)
 INTERPOSE(pid_t, fork, (void), (), -1, EAGAIN)
+INTERPOSE(pid_t, waitpid, (pid_t pid, int *status, int flags), (pid, status, flags), -1, EINTR)
+INTERPOSE(int, waitid, (idtype_t type, id_t id, siginfo_t *into, int flags),
+          (type, id, into, flags), -1, EINTR)
 INTERPOSE(int, kill, (pid_t pid, int signal), (pid, signal), -1, EPERM)
 INTERPOSE(int, execvp, (const char *file, char *const arguments[]), (file, arguments), -1, ENOMEM,
           EACCES)
@@ -223,6 +227,18 @@ INTERPOSE_CODE(pthread_key_create, (pthread_key_t * key, void (*destroy)(void *)
 INTERPOSE_CODE(pthread_setspecific, (pthread_key_t key, const void *value), (key, value), ENOMEM)
 INTERPOSE_CODE(pthread_attr_init, (pthread_attr_t * attributes), (attributes), ENOMEM)
 INTERPOSE_CODE(pthread_setname_np, (pthread_t thread, const char *name), (thread, name), EPERM)
+
+/* The kernel has closed the descriptor when it says that something went wrong on the way. */
+int close(int fd)
+{
+    static const int errors[INJECT_VARIANTS] = {EIO, EINTR};
+    int error = inject_error(CALLER, "close", errors);
+    int closed = NEXT(close)(fd);
+    if (!error)
+        return closed;
+    errno = error;
+    return -1;
+}
 
 /* ---- those that take any number of arguments ---- */
 

@@ -47,11 +47,14 @@ static bool is_ours(const char *line)
     return (strstr(line, "memfd:cohort") && access[3] == 's') || end - begin >= HEAP_BYTES / 2;
 }
 
-/* Where nothing can be mapped any more, registered memory cannot be made private. */
-static bool maps_nothing(const inject_state *state)
+/* Where nothing can be mapped any more, registered memory cannot be made private; and what the kernel
+ * does not unmap stays. */
+static bool mappings_may_stay(const inject_state *state)
 {
-    return state->struck && state->lasting
-           && strcmp(state->sites[state->target.site].function, "mmap") == 0;
+    const char *function = state->sites[state->target.site].function;
+    return state->struck
+           && ((state->lasting && strcmp(function, "mmap") == 0)
+               || strcmp(function, "munmap") == 0);
 }
 
 static void look_for_mappings(rank_report *report)
@@ -91,7 +94,7 @@ static void look_for_leftovers(run_page *page, rank_report *report, int descript
         rank_finds(report, "%d threads are left", threads);
     if (count_entries(inject_folder) > 3)
         rank_finds(report, "a file is left beside the profile");
-    if (!maps_nothing(&page->state))
+    if (!mappings_may_stay(&page->state))
         look_for_mappings(report);
     look_for_blocks(&page->state, report);
 }

@@ -70,31 +70,31 @@ static coh_status layer_send(cohi_endpoint *endpoint, int rank, const void *head
     return layer.below->channel->send(endpoint, rank, head, head_bytes, body, body_bytes, op);
 }
 
-static coh_status layer_put(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                            uint64_t offset, const void *source, size_t bytes, cohi_op *op)
+static coh_status layer_put(cohi_endpoint *endpoint, cohi_remote to, const void *source,
+                            size_t bytes, cohi_op *op)
 {
     struct held held = {.put = true,
                         .head_bytes = op ? 0 : bytes,
-                        .segment = id,
-                        .offset = offset,
+                        .segment = to.segment,
+                        .offset = to.offset,
                         .body = source,
                         .bytes = bytes,
                         .op = op};
-    if (context != COHI_CONTEXT_MESSAGES)
-        return layer.below->rma->put(endpoint, context, rank, id, offset, source, bytes, op);
+    if (to.context != COHI_CONTEXT_MESSAGES)
+        return layer.below->rma->put(endpoint, to, source, bytes, op);
     if (!op)
         memcpy(held.head, source, bytes);
-    count(&layer.put[endpoint->rank], id == COHI_SEGMENT_HEAP ? bytes : 0);
-    if (hold(rank, &held))
+    count(&layer.put[endpoint->rank], to.segment == COHI_SEGMENT_HEAP ? bytes : 0);
+    if (hold(to.rank, &held))
         return COH_OK;
-    return layer.below->rma->put(endpoint, context, rank, id, offset, source, bytes, op);
+    return layer.below->rma->put(endpoint, to, source, bytes, op);
 }
 
-static coh_status layer_get(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                            uint64_t offset, void *target, size_t bytes, cohi_op *op)
+static coh_status layer_get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
+                            cohi_op *op)
 {
-    count(&layer.got[endpoint->rank], context == COHI_CONTEXT_MESSAGES ? bytes : 0);
-    return layer.below->rma->get(endpoint, context, rank, id, offset, target, bytes, op);
+    count(&layer.got[endpoint->rank], from.context == COHI_CONTEXT_MESSAGES ? bytes : 0);
+    return layer.below->rma->get(endpoint, from, target, bytes, op);
 }
 
 static void layer_cancel(cohi_endpoint *endpoint, cohi_op *op)
@@ -127,9 +127,9 @@ static void forward(cohi_endpoint *endpoint, const struct held *held)
         return;
     }
     (void)layer.below->rma->fence(endpoint, COHI_CONTEXT_MESSAGES);
-    (void)layer.below->rma->put(endpoint, COHI_CONTEXT_MESSAGES, STOPPED, held->segment,
-                                held->offset, held->op ? held->body : held->head, held->bytes,
-                                held->op);
+    (void)layer.below->rma->put(
+        endpoint, (cohi_remote){COHI_CONTEXT_MESSAGES, STOPPED, held->segment, held->offset},
+        held->op ? held->body : held->head, held->bytes, held->op);
 }
 
 /* The stopped rank goes on. */

@@ -202,8 +202,9 @@ static void test_operations_on_a_killed_rank_fail(void **state)
     assert_int_equal(put.rank, 1);
     assert_int_equal(rig_get(rig, 0, 1, 0, bytes, sizeof bytes, &get), COH_OK);
     assert_int_equal(rig_wait(rig, 0, &get), COH_PEER_LOST);
-    assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[0], 0, 1, RIG_SEGMENT, 0,
-                                                COH_ATOMIC_ADD, COH_U32, &one, NULL, &old, &fetch),
+    assert_int_equal(rig->engine->atomic->fetch(
+                         rig->endpoint[0], (cohi_remote){0, 1, RIG_SEGMENT, 0},
+                         &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U32, &one, NULL}, &old, &fetch),
                      COH_OK);
     assert_int_equal(rig_wait(rig, 0, &fetch), COH_PEER_LOST);
     assert_int_equal(
@@ -478,10 +479,11 @@ static void exchange(struct rig *rig, int rank)
             if (round % 2)
                 assert_int_equal(rig_wait(rig, rank, &op), COH_OK);
             assert_int_equal(rig_fence(rig, rank), COH_OK);
-            assert_int_equal(rig->engine->atomic->post(rig->endpoint[rank], 0, to, RIG_SEGMENT,
-                                                       SIGNALS, COH_ATOMIC_ADD, COH_U64,
-                                                       &(uint64_t){1}),
-                             COH_OK);
+            assert_int_equal(
+                rig->engine->atomic->post(
+                    rig->endpoint[rank], (cohi_remote){0, to, RIG_SEGMENT, SIGNALS},
+                    &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U64, &(uint64_t){1}, NULL}),
+                COH_OK);
         }
         assert_int_equal(rig_quiet(rig, rank), COH_OK);
         while (rig_word(rig, rank, SIGNALS) < round * (uint64_t)rig->size) {

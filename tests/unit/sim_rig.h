@@ -180,15 +180,17 @@ static inline coh_status rig_wait(struct rig *rig, int rank, cohi_op *op)
 static inline coh_status rig_put(struct rig *rig, int rank, int to, uint64_t offset,
                                  const void *source, size_t bytes, cohi_op *op)
 {
-    return rig->engine->rma->put(rig->endpoint[rank], COHI_CONTEXT_DEFAULT, to, RIG_SEGMENT, offset,
+    return rig->engine->rma->put(rig->endpoint[rank],
+                                 (cohi_remote){COHI_CONTEXT_DEFAULT, to, RIG_SEGMENT, offset},
                                  source, bytes, op);
 }
 
 static inline coh_status rig_get(struct rig *rig, int rank, int from, uint64_t offset, void *target,
                                  size_t bytes, cohi_op *op)
 {
-    return rig->engine->rma->get(rig->endpoint[rank], COHI_CONTEXT_DEFAULT, from, RIG_SEGMENT,
-                                 offset, target, bytes, op);
+    return rig->engine->rma->get(rig->endpoint[rank],
+                                 (cohi_remote){COHI_CONTEXT_DEFAULT, from, RIG_SEGMENT, offset},
+                                 target, bytes, op);
 }
 
 static inline coh_status rig_quiet(struct rig *rig, int rank)

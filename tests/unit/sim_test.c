@@ -54,8 +54,9 @@ static void test_large_put_without_a_copy(void **state)
     assert_ptr_equal(base, memory);
     fill(source, BYTES, 9);
     cohi_op op = {0};
-    assert_int_equal(rig->engine->rma->put(rig->endpoint[0], 0, 0, 2, 0, source, BYTES, &op),
-                     COH_OK);
+    assert_int_equal(
+        rig->engine->rma->put(rig->endpoint[0], (cohi_remote){0, 0, 2, 0}, source, BYTES, &op),
+        COH_OK);
     assert_int_equal(rig_wait(rig, 0, &op), COH_OK);
     assert_memory_equal(memory, source, BYTES); /* so large a source is free when it has arrived */
     rig_close(rig);
@@ -240,6 +241,22 @@ static void test_fence_is_per_target(void **state)
     assert_true(passed > 0);
 }
 
+static void test_contexts_are_opened_and_closed(void **state)
+{
+    (void)state;
+    uint64_t one = 1;
+    cohi_remote to = {COHI_CONTEXT_FIRST_FREE, 0, RIG_SEGMENT, DATA};
+    struct rig *rig = open_seeded(1, RIG_STEADY, 0);
+    const cohi_engine_rma *rma = rig->engine->rma;
+    assert_int_equal(rma->put(rig->endpoint[0], to, &one, 8, NULL), COH_TRANSPORT);
+    assert_non_null(strstr(coh_last_error(), "context 2, which is not open"));
+    assert_int_equal(rma->context_open(rig->endpoint[0], to.context), COH_OK);
+    assert_int_equal(rma->put(rig->endpoint[0], to, &one, 8, NULL), COH_OK);
+    rma->context_close(rig->endpoint[0], to.context);
+    assert_int_equal(rma->put(rig->endpoint[0], to, &one, 8, NULL), COH_TRANSPORT);
+    rig_close(rig);
+}
+
 static void test_fence_orders_its_own_context_alone(void **state)
 {
     (void)state;
@@ -248,11 +265,15 @@ static void test_fence_orders_its_own_context_alone(void **state)
     for (int seed = 0; seed < SEEDS; seed++) {
         struct rig *rig = open_seeded(1, RIG_STEADY, seed);
         const cohi_engine_rma *rma = rig->engine->rma;
-        assert_int_equal(rma->put(rig->endpoint[0], 2, 0, RIG_SEGMENT, DATA, &one, 8, NULL),
-                         COH_OK);
+        assert_int_equal(rma->context_open(rig->endpoint[0], 2), COH_OK);
+        assert_int_equal(rma->context_open(rig->endpoint[0], 3), COH_OK);
+        assert_int_equal(
+            rma->put(rig->endpoint[0], (cohi_remote){2, 0, RIG_SEGMENT, DATA}, &one, 8, NULL),
+            COH_OK);
         assert_int_equal(rma->fence(rig->endpoint[0], 3), COH_OK);
-        assert_int_equal(rma->put(rig->endpoint[0], 3, 0, RIG_SEGMENT, FLAG, &one, 8, NULL),
-                         COH_OK);
+        assert_int_equal(
+            rma->put(rig->endpoint[0], (cohi_remote){3, 0, RIG_SEGMENT, FLAG}, &one, 8, NULL),
+            COH_OK);
         while (!rig_word(rig, 0, FLAG))
             rig_pass(rig, 0);
         passed += !rig_word(rig, 0, DATA);
@@ -273,12 +294,14 @@ static void test_quiet_completes_puts_gets_and_atomics(void **state)
         memset(expected, 5, FAR);
         assert_int_equal(rig_put(rig, 0, 0, DATA, &one, sizeof one, NULL), COH_OK);
         assert_int_equal(rig_get(rig, 0, 0, FAR, got, FAR, NULL), COH_OK);
-        assert_int_equal(rig->engine->atomic->post(rig->endpoint[0], 0, 0, RIG_SEGMENT, FLAG,
-                                                   COH_ATOMIC_ADD, COH_U64, &one),
-                         COH_OK);
-        assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[0], 0, 0, RIG_SEGMENT, FLAG + 64,
-                                                    COH_ATOMIC_ADD, COH_U64, &one, NULL, &fetched,
-                                                    NULL),
+        assert_int_equal(
+            rig->engine->atomic->post(rig->endpoint[0], (cohi_remote){0, 0, RIG_SEGMENT, FLAG},
+                                      &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U64, &one, NULL}),
+            COH_OK);
+        assert_int_equal(rig->engine->atomic->fetch(
+                             rig->endpoint[0], (cohi_remote){0, 0, RIG_SEGMENT, FLAG + 64},
+                             &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U64, &one, NULL}, &fetched,
+                             NULL),
                          COH_OK);
         unfinished += !rig_word(rig, 0, DATA) || memcmp(got, expected, FAR) != 0;
         assert_int_equal(rig_quiet(rig, 0), COH_OK);
@@ -301,8 +324,9 @@ static void test_signal_follows_its_data_alone(void **state)
         char source[FAR];
         memset(source, 1, FAR);
         assert_int_equal(rig_put(rig, 0, 0, DATA, &one, sizeof one, NULL), COH_OK);
-        assert_int_equal(rig->engine->rma->put_signal(rig->endpoint[0], 0, 0, RIG_SEGMENT, FAR,
-                                                      source, FAR, FLAG, 7, 1, NULL),
+        assert_int_equal(rig->engine->rma->put_signal(rig->endpoint[0],
+                                                      (cohi_remote){0, 0, RIG_SEGMENT, FAR}, source,
+                                                      FAR, &(cohi_remote_signal){FLAG, 7, 1}, NULL),
                          COH_OK);
         while (!rig_word(rig, 0, FLAG))
             rig_pass(rig, 0);
@@ -319,8 +343,9 @@ static void test_signal_of_nothing_signals(void **state)
     (void)state;
     struct rig *rig = open_seeded(1, RIG_STEADY, 1);
     cohi_op op = {0};
-    assert_int_equal(rig->engine->rma->put_signal(rig->endpoint[0], 0, 0, RIG_SEGMENT, 0, NULL, 0,
-                                                  FLAG, 9, 0, &op),
+    assert_int_equal(rig->engine->rma->put_signal(rig->endpoint[0],
+                                                  (cohi_remote){0, 0, RIG_SEGMENT, 0}, NULL, 0,
+                                                  &(cohi_remote_signal){FLAG, 9, 0}, &op),
                      COH_OK);
     assert_int_equal(rig_wait(rig, 0, &op), COH_OK);
     assert_int_equal(rig_quiet(rig, 0), COH_OK);
@@ -444,14 +469,16 @@ static void check_atomic(struct rig *rig, const struct atomic_case *row, int pos
     memcpy(rig->memory[0] + 16, before, bytes);
     cohi_op op = {0};
     if (posted) {
-        assert_int_equal(rig->engine->atomic->post(rig->endpoint[0], 0, 0, RIG_SEGMENT, 16,
-                                                   row->kind, row->dtype, operand),
-                         COH_OK);
+        assert_int_equal(
+            rig->engine->atomic->post(rig->endpoint[0], (cohi_remote){0, 0, RIG_SEGMENT, 16},
+                                      &(cohi_remote_atomic){row->kind, row->dtype, operand, NULL}),
+            COH_OK);
         assert_int_equal(rig_quiet(rig, 0), COH_OK);
     } else {
-        assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[0], 0, 0, RIG_SEGMENT, 16,
-                                                    row->kind, row->dtype, operand, compare, result,
-                                                    &op),
+        assert_int_equal(rig->engine->atomic->fetch(
+                             rig->endpoint[0], (cohi_remote){0, 0, RIG_SEGMENT, 16},
+                             &(cohi_remote_atomic){row->kind, row->dtype, operand, compare}, result,
+                             &op),
                          COH_OK);
         assert_int_equal(rig_wait(rig, 0, &op), COH_OK);
         assert_memory_equal(result, before, bytes);
@@ -481,15 +508,17 @@ static void test_atomics_that_do_not_exist(void **state)
     uint64_t value = 0;
     const cohi_engine_atomic *atomic = rig->engine->atomic;
     cohi_endpoint *endpoint = rig->endpoint[0];
-    assert_int_equal(atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COH_ATOMIC_XOR, COH_F32, &value),
+    assert_int_equal(atomic->post(endpoint, (cohi_remote){0, 0, RIG_SEGMENT, 0},
+                                  &(cohi_remote_atomic){COH_ATOMIC_XOR, COH_F32, &value, NULL}),
                      COH_UNSUPPORTED);
     assert_non_null(strstr(coh_last_error(), "f32"));
-    assert_int_equal(atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COH_ATOMIC_ADD, COH_I16, &value),
+    assert_int_equal(atomic->post(endpoint, (cohi_remote){0, 0, RIG_SEGMENT, 0},
+                                  &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_I16, &value, NULL}),
                      COH_UNSUPPORTED);
     assert_non_null(strstr(coh_last_error(), "i16"));
-    assert_int_equal(
-        atomic->post(endpoint, 0, 0, RIG_SEGMENT, 0, COH_ATOMIC_FETCH, COH_I32, &value),
-        COH_INVALID_ARGUMENT);
+    assert_int_equal(atomic->post(endpoint, (cohi_remote){0, 0, RIG_SEGMENT, 0},
+                                  &(cohi_remote_atomic){COH_ATOMIC_FETCH, COH_I32, &value, NULL}),
+                     COH_INVALID_ARGUMENT);
     rig_close(rig);
 }
 
@@ -501,8 +530,9 @@ static void add_often(struct rig *rig, int rank)
     for (int i = 0; i < ADDS; i++) {
         uint32_t one = 1, old = UINT32_MAX;
         cohi_op op = {0};
-        assert_int_equal(rig->engine->atomic->fetch(rig->endpoint[rank], 0, 0, RIG_SEGMENT, 0,
-                                                    COH_ATOMIC_ADD, COH_U32, &one, NULL, &old, &op),
+        assert_int_equal(rig->engine->atomic->fetch(
+                             rig->endpoint[rank], (cohi_remote){0, 0, RIG_SEGMENT, 0},
+                             &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U32, &one, NULL}, &old, &op),
                          COH_OK);
         assert_int_equal(rig_wait(rig, rank, &op), COH_OK);
         assert_in_range(old, 0, 4 * ADDS - 1);
@@ -607,6 +637,7 @@ int main(void)
         cmocka_unit_test(test_fence_keeps_order),
         cmocka_unit_test(test_order_keep_keeps_order),
         cmocka_unit_test(test_fence_is_per_target),
+        cmocka_unit_test(test_contexts_are_opened_and_closed),
         cmocka_unit_test(test_fence_orders_its_own_context_alone),
         cmocka_unit_test(test_quiet_completes_puts_gets_and_atomics),
         cmocka_unit_test(test_signal_follows_its_data_alone),

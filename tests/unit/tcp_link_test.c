@@ -68,10 +68,11 @@ static void signals_come_behind_their_data(void **state)
     for (uint64_t round = 1; round <= 4; round++) {
         rig_fill(source, BYTES, (unsigned)round);
         cohi_op op = COHI_NEW_OP;
-        assert_int_equal(
-            cohi_engine_tcp.rma->put_signal(rig->endpoint[0], 0, 1, RIG_SEGMENT, 0, source, BYTES,
-                                            SIGNAL, round % 2 ? round : 1, round % 2 == 0, &op),
-            COH_OK);
+        assert_int_equal(cohi_engine_tcp.rma->put_signal(
+                             rig->endpoint[0], (cohi_remote){0, 1, RIG_SEGMENT, 0}, source, BYTES,
+                             &(cohi_remote_signal){SIGNAL, round % 2 ? round : 1, round % 2 == 0},
+                             &op),
+                         COH_OK);
         while (atomic_load(word) != round)
             usleep(100);
         assert_memory_equal(rig->memory[1], source, BYTES);
@@ -89,18 +90,21 @@ static void atomics_apply(void **state)
     uint64_t five = 5, seven = 7, old = 0;
     uint32_t narrow = 9, old_narrow = 1;
     for (int i = 0; i < 100; i++)
-        assert_int_equal(
-            atomic->post(rig->endpoint[0], 0, 1, RIG_SEGMENT, 8, COH_ATOMIC_ADD, COH_U64, &five),
-            COH_OK);
+        assert_int_equal(atomic->post(rig->endpoint[0], (cohi_remote){0, 1, RIG_SEGMENT, 8},
+                                      &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U64, &five, NULL}),
+                         COH_OK);
     cohi_op op = COHI_NEW_OP;
-    assert_int_equal(atomic->fetch(rig->endpoint[0], 0, 1, RIG_SEGMENT, 8, COH_ATOMIC_COMPARE_SWAP,
-                                   COH_U64, &seven, &(uint64_t){500}, &old, &op),
+    assert_int_equal(atomic->fetch(rig->endpoint[0], (cohi_remote){0, 1, RIG_SEGMENT, 8},
+                                   &(cohi_remote_atomic){COH_ATOMIC_COMPARE_SWAP, COH_U64, &seven,
+                                                         &(uint64_t){500}},
+                                   &old, &op),
                      COH_OK);
     assert_int_equal(rig_wait(&op), COH_OK);
     assert_int_equal(old, 500);
     op = (cohi_op)COHI_NEW_OP;
-    assert_int_equal(atomic->fetch(rig->endpoint[0], 0, 1, RIG_SEGMENT, 4, COH_ATOMIC_SET, COH_U32,
-                                   &narrow, NULL, &old_narrow, &op),
+    assert_int_equal(atomic->fetch(rig->endpoint[0], (cohi_remote){0, 1, RIG_SEGMENT, 4},
+                                   &(cohi_remote_atomic){COH_ATOMIC_SET, COH_U32, &narrow, NULL},
+                                   &old_narrow, &op),
                      COH_OK);
     assert_int_equal(rig_wait(&op), COH_OK);
     assert_int_equal(old_narrow, 0);

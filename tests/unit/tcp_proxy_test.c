@@ -26,7 +26,7 @@ struct proxy {
     atomic_int silent;  /* nothing is passed on */
     atomic_int stopping;
     struct pipe pipes[PIPES_MAX];
-    int pipe_count;
+    atomic_int pipe_count;
 };
 
 static unsigned roll(uint64_t *dice, unsigned bound)
@@ -116,12 +116,13 @@ static void put_before(struct proxy *proxy, struct rig *rig, int rank)
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof here;
     memcpy(&address, rig->addresses[rank], sizeof address);
-    proxy->target = address.place;
+    proxy->target = address.places[0];
     proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(proxy->listener, (struct sockaddr *)&here, sizeof here), 0);
     assert_int_equal(listen(proxy->listener, 16), 0);
     assert_int_equal(getsockname(proxy->listener, (struct sockaddr *)&here, &length), 0);
-    address.place.port = here.sin_port;
+    address.count = 1; /* the loopback's is the first */
+    address.places[0].port = here.sin_port;
     memcpy(rig->addresses[rank], &address, sizeof address);
     pthread_create(&proxy->thread, NULL, run_proxy, proxy);
 }
@@ -195,8 +196,9 @@ static void *run_program(void *arg)
         rig_fill(model + at, bytes, (unsigned)step);
         assert_int_equal(rig_put(rig, rank, to, 1024 + at, model + at, bytes, &op), COH_OK);
         assert_int_equal(rig_wait(&op), COH_OK);
-        assert_int_equal(cohi_engine_tcp.atomic->post(rig->endpoint[rank], 0, to, RIG_SEGMENT, 0,
-                                                      COH_ATOMIC_ADD, COH_U64, &one),
+        assert_int_equal(cohi_engine_tcp.atomic->post(
+                             rig->endpoint[rank], (cohi_remote){0, to, RIG_SEGMENT, 0},
+                             &(cohi_remote_atomic){COH_ATOMIC_ADD, COH_U64, &one, NULL}),
                          COH_OK);
         added++;
         assert_int_equal(cohi_engine_tcp.channel->send(rig->endpoint[rank], to, &added,
@@ -211,9 +213,9 @@ static void *run_program(void *arg)
     }
     assert_int_equal(rig_quiet(rig, rank), COH_OK);
     cohi_op op = COHI_NEW_OP;
-    assert_int_equal(cohi_engine_tcp.atomic->fetch(rig->endpoint[rank], 0, to, RIG_SEGMENT, 0,
-                                                   COH_ATOMIC_FETCH, COH_U64, NULL, NULL, &old,
-                                                   &op),
+    assert_int_equal(cohi_engine_tcp.atomic->fetch(
+                         rig->endpoint[rank], (cohi_remote){0, to, RIG_SEGMENT, 0},
+                         &(cohi_remote_atomic){COH_ATOMIC_FETCH, COH_U64, NULL, NULL}, &old, &op),
                      COH_OK);
     assert_int_equal(rig_wait(&op), COH_OK);
     assert_int_equal(old, added);
@@ -259,10 +261,10 @@ static void late_and_in_pieces_is_right(void **state)
 static void a_reset_in_the_middle_is_a_loss(void **state)
 {
     (void)state;
-    enum { BYTES = 2 << 20 };
+    enum { BYTES = 2 << 20, HANDSHAKE = 2000 }; /* before it is through, a call is made again */
     char *source = malloc(BYTES);
     rig_fill(source, BYTES, 1);
-    for (int64_t at = 100; at < BYTES; at = at * 3 + 1) {
+    for (int64_t at = HANDSHAKE; at < BYTES; at = at * 3 + 1) {
         struct route *route =
             open_route(&(struct proxy){.seed = 1, .reset_at = at}, 10 * COHI_NS_PER_S);
         struct rig *rig = route->rig;

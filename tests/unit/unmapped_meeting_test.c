@@ -17,18 +17,18 @@ static struct {
     cohi_engine engine;
     bool refuses_puts;
     bool loses_nobody; /* a quiet of control writes fails, and no rank is named */
+    uint64_t quieted;  /* contexts, a bit each */
 } broken;
 
-static coh_status put(cohi_endpoint *endpoint, unsigned context, int rank, int id, uint64_t offset,
-                      const void *source, size_t bytes, cohi_op *op)
+static coh_status put(cohi_endpoint *endpoint, cohi_remote to, const void *source, size_t bytes,
+                      cohi_op *op)
 {
-    return broken.refuses_puts
-               ? COH_NO_MEMORY
-               : broken.real->put(endpoint, context, rank, id, offset, source, bytes, op);
+    return broken.refuses_puts ? COH_NO_MEMORY : broken.real->put(endpoint, to, source, bytes, op);
 }
 
 static coh_status quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
 {
+    broken.quieted |= UINT64_C(1) << context % 64;
     if (!broken.loses_nobody || context != COHI_CONTEXT_CONTROL)
         return broken.real->quiet(endpoint, context, op);
     op->status = COH_PEER_LOST;
@@ -109,10 +109,36 @@ static void a_lost_rank_without_a_number_is_an_error(void **state)
     assert_says("the operation failed");
 }
 
+static void *make_and_destroy(void *world)
+{
+    coh_heap *heap;
+    if (coh_heap_create(world, NULL, &heap) == COH_OK)
+        (void)!coh_heap_destroy(heap);
+    return NULL;
+}
+
+static void a_heap_goes_when_all_contexts_are_complete(void **state)
+{
+    (void)state;
+    coh_heap *heap;
+    coh_context *context;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, make_and_destroy, worlds[1]), 0);
+    assert_int_equal(coh_heap_create(worlds[0], NULL, &heap), COH_OK);
+    assert_int_equal(coh_context_create(worlds[0], &context), COH_OK);
+    broken.quieted = 0;
+    assert_int_equal(coh_heap_destroy(heap), COH_OK);
+    assert_true(broken.quieted >> COHI_CONTEXT_DEFAULT & 1);
+    assert_true(broken.quieted >> COHI_CONTEXT_FIRST_FREE & 1);
+    assert_int_equal(pthread_join(other, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_rank_that_could_not_tell_is_out_of_step, open_worlds,
+                                        close_worlds),
+        cmocka_unit_test_setup_teardown(a_heap_goes_when_all_contexts_are_complete, open_worlds,
                                         close_worlds),
         cmocka_unit_test_setup_teardown(a_lost_rank_without_a_number_is_an_error, open_worlds,
                                         close_worlds),

@@ -48,11 +48,11 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
         cohi_control_wake(world, slot);
         return COH_OK;
     }
-    coh_status status =
-        world->engine->rma
-            ? world->engine->rma->put(world->endpoint, COHI_CONTEXT_CONTROL, rank,
-                                      COHI_SEGMENT_CONTROL, offset, bytes, count, NULL)
-            : send_frame(world, rank, offset, bytes, count);
+    coh_status status = world->engine->rma ? world->engine->rma->put(
+                            world->endpoint,
+                            (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, offset},
+                            bytes, count, NULL)
+                                           : send_frame(world, rank, offset, bytes, count);
     if (status == COH_PEER_LOST)
         cohi_verdict_presume(world, "a control write", rank, COHI_LOSS_LINK);
     return status;

@@ -31,6 +31,18 @@ coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op)
     return cohi_order_quiet_context(world, call, op, COHI_CONTEXT_DEFAULT);
 }
 
+coh_status cohi_order_quiet_all(coh_world *world, const char *call, cohi_opcode op)
+{
+    pthread_mutex_lock(&world->context_lock);
+    uint64_t open = ~world->free_contexts;
+    pthread_mutex_unlock(&world->context_lock);
+    open &= ~(UINT64_C(1) << COHI_CONTEXT_CONTROL);
+    coh_status status = COH_OK;
+    for (; status == COH_OK && open; open &= open - 1)
+        status = cohi_order_quiet_context(world, call, op, (unsigned)__builtin_ctzll(open));
+    return status;
+}
+
 coh_status cohi_order_fence_context(coh_world *world, unsigned context)
 {
     order_stores();

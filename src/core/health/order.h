@@ -23,6 +23,10 @@ coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op);
 /* coh_quiet and coh_fence without the gate, for any context. */
 coh_status cohi_order_quiet_context(coh_world *world, const char *call, cohi_opcode op,
                                     unsigned context);
+
+/* All of the user's contexts, the default one too: for calls that take memory away. */
+coh_status cohi_order_quiet_all(coh_world *world, const char *call, cohi_opcode op);
+
 coh_status cohi_order_fence_context(coh_world *world, unsigned context);
 
 /* At the end of a collective on a team of `world`, which may have met. */

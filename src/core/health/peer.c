@@ -57,8 +57,9 @@ static void begin_inspection(coh_world *world, int rank, struct cohi_inspection 
 {
     look->op = (cohi_op)COHI_NEW_OP;
     look->begun =
-        world->engine->rma->get(world->endpoint, COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL,
-                                0, look->incoming, sizeof look->incoming, &look->op)
+        world->engine->rma->get(world->endpoint,
+                                (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, 0},
+                                look->incoming, sizeof look->incoming, &look->op)
         == COH_OK;
 }
 

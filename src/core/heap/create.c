@@ -246,7 +246,7 @@ static coh_status dismantle(coh_heap *heap, const char *call)
     coh_world *world = heap->world;
     cohi_record record = {.op = COHI_OP_HEAP_DESTROY, .heap = (uint32_t)heap->number};
     cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_HEAP_DESTROY);
-    coh_status status = cohi_order_quiet(world, call, COHI_OP_HEAP_DESTROY);
+    coh_status status = cohi_order_quiet_all(world, call, COHI_OP_HEAP_DESTROY);
     if (status == COH_OK)
         status = cohi_agree(&entry, &record);
     if (status == COH_OK)

@@ -48,9 +48,10 @@ static coh_status put_landing(const coh_world *world, const coh_request *send, i
     coh_status status = rma->fence(world->endpoint, COHI_CONTEXT_MESSAGES);
     if (status != COH_OK)
         return status;
-    return rma->put(world->endpoint, COHI_CONTEXT_MESSAGES, to, COHI_SEGMENT_CONTROL,
-                    cohi_lane_landing_offset(world, send->move.landing), &send->move.partner,
-                    sizeof send->move.partner, NULL);
+    return rma->put(world->endpoint,
+                    (cohi_remote){COHI_CONTEXT_MESSAGES, to, COHI_SEGMENT_CONTROL,
+                                  cohi_lane_landing_offset(world, send->move.landing)},
+                    &send->move.partner, sizeof send->move.partner, NULL);
 }
 
 void cohi_far_stop(cohi_mailbox *box, coh_request *request)
@@ -143,15 +144,19 @@ static coh_status send_piece(const coh_world *world, const coh_request *request,
 static coh_status put_piece(const coh_world *world, const coh_request *request, int to, size_t at,
                             size_t bytes, cohi_op *op)
 {
-    return world->engine->rma->put(world->endpoint, COHI_CONTEXT_MESSAGES, to, COHI_SEGMENT_HEAP,
-                                   request->move.place + at, request->data + at, bytes, op);
+    return world->engine->rma->put(
+        world->endpoint,
+        (cohi_remote){COHI_CONTEXT_MESSAGES, to, COHI_SEGMENT_HEAP, request->move.place + at},
+        request->data + at, bytes, op);
 }
 
 static coh_status get_piece(const coh_world *world, const coh_request *request, int from, size_t at,
                             size_t bytes, cohi_op *op)
 {
-    return world->engine->rma->get(world->endpoint, COHI_CONTEXT_MESSAGES, from, COHI_SEGMENT_HEAP,
-                                   request->move.place + at, request->data + at, bytes, op);
+    return world->engine->rma->get(
+        world->endpoint,
+        (cohi_remote){COHI_CONTEXT_MESSAGES, from, COHI_SEGMENT_HEAP, request->move.place + at},
+        request->data + at, bytes, op);
 }
 
 static coh_status move_piece(const coh_world *world, const coh_request *request, int peer,

@@ -38,14 +38,13 @@ static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
                                world->engine->name);
     cohi_op op = COHI_NEW_OP;
     bool waits = amo->result && amo->blocking;
-    int id = cohi_spot_segment(amo->spot);
-    uint64_t offset = cohi_spot_offset(amo->spot);
+    cohi_remote at = {amo->context, amo->rank, cohi_spot_segment(amo->spot),
+                      cohi_spot_offset(amo->spot)};
+    cohi_remote_atomic what = {amo->op, amo->dtype, amo->operand, amo->compare};
     cohi_world_show_op(world, amo->doing);
-    coh_status status = amo->result ? engine->fetch(world->endpoint, amo->context, amo->rank, id,
-                                                    offset, amo->op, amo->dtype, amo->operand,
-                                                    amo->compare, amo->result, waits ? &op : NULL)
-                                    : engine->post(world->endpoint, amo->context, amo->rank, id,
-                                                   offset, amo->op, amo->dtype, amo->operand);
+    coh_status status =
+        amo->result ? engine->fetch(world->endpoint, at, &what, amo->result, waits ? &op : NULL)
+                    : engine->post(world->endpoint, at, &what);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, amo->call, amo->rank, COHI_LOSS_LINK);
     if (status == COH_OK && waits)

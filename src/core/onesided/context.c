@@ -36,6 +36,22 @@ static coh_context *take_context(coh_world *world)
     return context;
 }
 
+static coh_status open_at_engine(coh_world *world, const char *call, unsigned number)
+{
+    const cohi_engine_rma *rma = world->engine->rma;
+    if (!rma || !rma->context_open)
+        return COH_OK;
+    coh_status status = rma->context_open(world->endpoint, number);
+    return status == COH_OK ? status : cohi_world_fail(world, call, status, "%s", coh_last_error());
+}
+
+static void close_at_engine(coh_world *world, unsigned number)
+{
+    const cohi_engine_rma *rma = world->engine->rma;
+    if (rma && rma->context_close)
+        rma->context_close(world->endpoint, number);
+}
+
 static coh_status make_context(coh_world *world, const char *call, coh_context **context)
 {
     if (!world->free_contexts)
@@ -45,6 +61,9 @@ static coh_status make_context(coh_world *world, const char *call, coh_context *
         return cohi_world_fail(world, call, COH_NO_MEMORY, "out of memory for a context");
     made->world = world;
     made->number = (unsigned)__builtin_ctzll(world->free_contexts);
+    coh_status status = open_at_engine(world, call, made->number);
+    if (status != COH_OK)
+        return status;
     made->open = true;
     world->free_contexts &= world->free_contexts - 1;
     *context = made;
@@ -80,6 +99,7 @@ coh_status coh_context_destroy(coh_context *context)
     status = cohi_order_quiet_context(world, call, COHI_OP_QUIET, context->number);
     pthread_mutex_lock(&world->context_lock);
     context->open = false;
+    close_at_engine(world, context->number);
     world->free_contexts |= UINT64_C(1) << context->number;
     pthread_mutex_unlock(&world->context_lock);
     return status;

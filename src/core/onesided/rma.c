@@ -83,13 +83,11 @@ coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
 static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op *op)
 {
     const cohi_engine_rma *rma = world->engine->rma;
-    int id = cohi_spot_segment(transfer->spot);
-    uint64_t offset = cohi_spot_offset(transfer->spot);
+    cohi_remote there = {transfer->context, transfer->rank, cohi_spot_segment(transfer->spot),
+                         cohi_spot_offset(transfer->spot)};
     if (transfer->op == COHI_OP_PUT)
-        return rma->put(world->endpoint, transfer->context, transfer->rank, id, offset,
-                        transfer->source, transfer->bytes, op);
-    return rma->get(world->endpoint, transfer->context, transfer->rank, id, offset,
-                    transfer->target, transfer->bytes, op);
+        return rma->put(world->endpoint, there, transfer->source, transfer->bytes, op);
+    return rma->get(world->endpoint, there, transfer->target, transfer->bytes, op);
 }
 
 static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)

@@ -79,10 +79,12 @@ static coh_status put_by_engine(coh_world *world, const struct signalled *put)
     const cohi_transfer *data = &put->data;
     cohi_op op = COHI_NEW_OP;
     cohi_world_show_op(world, COHI_OP_SIGNAL);
+    cohi_remote to = {data->context, data->rank, cohi_spot_segment(put->signal_spot),
+                      cohi_spot_offset(data->spot)};
+    cohi_remote_signal signal = {cohi_spot_offset(put->signal_spot), put->value,
+                                 put->op == COH_SIGNAL_ADD};
     coh_status status = world->engine->rma->put_signal(
-        world->endpoint, data->context, data->rank, cohi_spot_segment(put->signal_spot),
-        cohi_spot_offset(data->spot), data->source, data->bytes, cohi_spot_offset(put->signal_spot),
-        put->value, put->op == COH_SIGNAL_ADD, data->blocking ? &op : NULL);
+        world->endpoint, to, data->source, data->bytes, &signal, data->blocking ? &op : NULL);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, data->call, data->rank, COHI_LOSS_LINK);
     if (status == COH_OK && data->blocking)

@@ -2,7 +2,9 @@
 
 #include "core/health/control.h"
 #include "core/health/order.h"
+#include "core/team/apart.h"
 #include "core/team/await.h"
+#include "core/team/posts.h"
 #include "core/team/rounds.h"
 #include "core/team/standing.h"
 #include "core/team/terms.h"
@@ -31,19 +33,36 @@ static coh_status quiet_control(const cohi_entry *entry)
     return is_of_another(entry->team, &done) ? COH_OK : status;
 }
 
-static coh_status send_records(const cohi_entry *entry, const cohi_record *mine)
+/* Bytes `from` up to `to` of the record, to all members. */
+static coh_status send_part(const cohi_entry *entry, const cohi_record *mine, size_t from,
+                            size_t to)
 {
     const coh_team *team = entry->team;
     coh_world *world = team->world;
     size_t offset = cohi_slot_record_offset(world->size, team->number, mine->epoch, team->index);
     for (int i = 0; i < team->size; i++) {
-        coh_status status = cohi_control_put(world, team->ranks[i], offset, mine, sizeof *mine);
+        coh_status status = cohi_control_put(world, team->ranks[i], offset + from,
+                                             (const char *)mine + from, to - from);
         if (status == COH_PEER_LOST)
             return cohi_team_unreachable_error(entry->team, entry->call, team->ranks[i]);
         if (status != COH_OK)
             return status;
     }
-    return quiet_control(entry);
+    return cohi_control_fence(world);
+}
+
+/* Behind what an earlier call may have put there. A member that sleeps looks at records before the
+ * meeting (apart.h), and a put of more than a word may come in parts: so operation and epoch, which are
+ * one word, go last. */
+static coh_status send_records(const cohi_entry *entry, const cohi_record *mine)
+{
+    enum { HEAD = sizeof(uint64_t) };
+    coh_status status = cohi_control_fence(entry->team->world);
+    if (status == COH_OK)
+        status = send_part(entry, mine, HEAD, sizeof *mine);
+    if (status == COH_OK)
+        status = send_part(entry, mine, 0, HEAD);
+    return status == COH_OK ? quiet_control(entry) : status;
 }
 
 const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index)
@@ -157,16 +176,39 @@ static coh_status explain(const cohi_entry *entry, coh_status status)
     return status;
 }
 
+static coh_status meet(const cohi_entry *entry, const cohi_record *mine)
+{
+    coh_status status = send_records(entry, mine);
+    return status == COH_OK ? cohi_team_meet(entry) : status;
+}
+
+/* A member that is no leader may have left the call before without the other hosts. Once those of its
+ * own host are here, all members have read the records whose places are taken now. */
+static coh_status meet_apart(const cohi_entry *entry, const cohi_record *mine)
+{
+    bool refused = false;
+    (void)cohi_team_post(entry);
+    coh_status status = cohi_apart_gather(entry, &refused);
+    if (status == COH_OK)
+        status = send_records(entry, mine);
+    if (status == COH_OK)
+        status = cohi_apart_meet(entry, &refused);
+    if (status == COH_OK)
+        status = cohi_apart_release(entry);
+    if (status == COH_OK)
+        entry->team->settled = entry->team->epoch;
+    return status;
+}
+
 coh_status cohi_agree(const cohi_entry *entry, cohi_record *mine)
 {
     coh_team *team = entry->team;
     mine->op = entry->op;
     mine->epoch = team->epoch + 1;
-    cohi_error kept; /* this rank's own failure, while the meeting may set another */
+    team->hinted = mine->epoch; /* its record says what it called, and more than a hint would */
+    cohi_error kept;            /* this rank's own failure, while the meeting may set another */
     cohi_error_keep(&kept);
-    coh_status status = send_records(entry, mine);
-    if (status == COH_OK)
-        status = cohi_team_meet(entry);
+    coh_status status = team->levels ? meet_apart(entry, mine) : meet(entry, mine);
     if (status == COH_OK)
         status = await_records(entry, mine);
     cohi_order_met(team->world, team); /* the caller may be about to move or free what was put */

@@ -111,6 +111,7 @@ struct coh_world {
 
     cohi_board *board;
     cohi_group *group;          /* processes, else NULL */
+    const coh_unique_id *id;    /* while it joins; of threads NULL */
     struct cohi_crew *crew;     /* ranks of this process, else NULL */
     cohi_segment_card arriving; /* of the heap that is being made, for the others of the crew */
     struct cohi_fault *fault;

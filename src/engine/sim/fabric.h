@@ -130,6 +130,7 @@ struct cohi_endpoint {
     uint64_t *pair_due;    /* by target, for order=keep */
     uint64_t *channel_due; /* by target: the last message's */
     cohi_stream *streams[COHI_CONTEXTS_MAX]; /* made at first use */
+    uint64_t open_contexts;                  /* of the user's, a bit each */
     cohi_sim_segment segments[COHI_SEGMENTS_MAX];
 };
 
@@ -227,27 +228,24 @@ const void *cohi_thread_token(void);
 
 /* ---- issuing, lock held; on failure nothing was issued ---- */
 
-typedef struct cohi_flight_place {
-    unsigned context;
-    int rank;
-    int segment;
-    uint64_t offset;
-} cohi_flight_place;
-
 /* `signal` may be NULL: the 64-bit word at `signal_offset` changes after the bytes are there. */
-coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const void *source,
+coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_remote to, const void *source,
                            size_t bytes, uint64_t signal_offset, const cohi_word_call *signal,
                            cohi_op *op);
-coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
-                           size_t bytes, cohi_op *op);
+coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
+                           cohi_op *op);
 /* `result` is NULL for a post. */
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at,
-                              const cohi_word_call *word, void *result, cohi_op *op);
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_remote at, const cohi_word_call *word,
+                              void *result, cohi_op *op);
 /* The head is copied at once, the body when the op is done. */
 coh_status cohi_flight_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
                             const void *body, size_t body_bytes, cohi_op *op);
 /* Tells all ranks that this one leaves, after all that it issued; the op is done behind that. */
 coh_status cohi_flight_leave(cohi_endpoint *endpoint, cohi_op *op);
+/* Of a context of the user's. */
+coh_status cohi_flight_open(cohi_endpoint *endpoint, unsigned context);
+void cohi_flight_close(cohi_endpoint *endpoint, unsigned context);
+
 void cohi_flight_fence(cohi_endpoint *endpoint, unsigned context);
 coh_status cohi_flight_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
 

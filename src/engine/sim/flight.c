@@ -100,6 +100,29 @@ static cohi_stream *stream_of(cohi_endpoint *endpoint, unsigned context)
     return made;
 }
 
+coh_status cohi_flight_open(cohi_endpoint *endpoint, unsigned context)
+{
+    if (!stream_of(endpoint, context))
+        return cohi_fail(COH_NO_MEMORY, "out of memory for a context of the simulator");
+    endpoint->open_contexts |= UINT64_C(1) << context;
+    return COH_OK;
+}
+
+/* The stream stays: something may still be under way on it. */
+void cohi_flight_close(cohi_endpoint *endpoint, unsigned context)
+{
+    endpoint->open_contexts &= ~(UINT64_C(1) << context);
+}
+
+static coh_status check_context(const cohi_endpoint *endpoint, const char *call, unsigned context)
+{
+    bool own = context < COHI_CONTEXT_FIRST_FREE || context >= COHI_CONTEXT_MESSAGES;
+    if (own || endpoint->open_contexts >> context & 1)
+        return COH_OK;
+    return cohi_fail(COH_TRANSPORT, "rank %d: %s on context %u, which is not open", endpoint->rank,
+                     call, context);
+}
+
 /* When bytes that are not to arrive before `earliest` do. Gets are not `ordered` by fences. */
 static uint64_t arrival_due(cohi_endpoint *endpoint, cohi_stream *stream, int target, int ordered,
                             uint64_t earliest)
@@ -120,11 +143,14 @@ static uint64_t arrival_due(cohi_endpoint *endpoint, cohi_stream *stream, int ta
 
 /* ---- issuing ---- */
 
-static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_flight_place place,
+static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_remote place,
                               size_t bytes)
 {
     const cohi_sim_segment *segment = &endpoint->segments[place.segment];
     uint64_t reach = segment->attached ? segment->attached[place.rank] : 0;
+    coh_status status = check_context(endpoint, call, place.context);
+    if (status != COH_OK)
+        return status;
     if (place.rank == endpoint->rank)
         reach = segment->bytes;
     if (place.offset <= reach && bytes <= reach - place.offset)
@@ -137,8 +163,7 @@ static coh_status check_reach(cohi_endpoint *endpoint, const char *call, cohi_fl
 }
 
 /* Whether the caller's bytes and the place share memory, which is then moved in one piece. */
-static int overlaps(cohi_endpoint *endpoint, cohi_flight_place place, const void *caller,
-                    size_t bytes)
+static int overlaps(cohi_endpoint *endpoint, cohi_remote place, const void *caller, size_t bytes)
 {
     if (place.rank != endpoint->rank)
         return 0;
@@ -147,7 +172,7 @@ static int overlaps(cohi_endpoint *endpoint, cohi_flight_place place, const void
     return here < there + bytes && there < here + bytes;
 }
 
-static unsigned draw_pieces(cohi_endpoint *endpoint, cohi_flight_place place, const void *caller,
+static unsigned draw_pieces(cohi_endpoint *endpoint, cohi_remote place, const void *caller,
                             size_t bytes)
 {
     if (bytes == 0)
@@ -191,7 +216,7 @@ static void add_done(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight *
     add_event(endpoint->fabric, flight, COHI_FLIGHT_DONE, due);
 }
 
-static void set_place(cohi_flight *flight, cohi_flight_place place, size_t bytes)
+static void set_place(cohi_flight *flight, cohi_remote place, size_t bytes)
 {
     flight->context = place.context;
     flight->segment = place.segment;
@@ -241,11 +266,11 @@ static void issue_put(cohi_endpoint *endpoint, cohi_stream *stream, cohi_flight 
         cohi_flight_free(flight);
 }
 
-coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const void *source,
+coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_remote to, const void *source,
                            size_t bytes, uint64_t signal_offset, const cohi_word_call *signal,
                            cohi_op *op)
 {
-    cohi_flight_place word = {to.context, to.rank, to.segment, signal_offset};
+    cohi_remote word = {to.context, to.rank, to.segment, signal_offset};
     coh_status status = check_reach(endpoint, "put", to, bytes);
     if (status == COH_OK && signal)
         status = check_reach(endpoint, "signal", word, sizeof(uint64_t));
@@ -272,8 +297,8 @@ coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_flight_place to, const 
     return COH_OK;
 }
 
-coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void *target,
-                           size_t bytes, cohi_op *op)
+coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
+                           cohi_op *op)
 {
     coh_status status = check_reach(endpoint, "get", from, bytes);
     if (status != COH_OK)
@@ -296,8 +321,8 @@ coh_status cohi_flight_get(cohi_endpoint *endpoint, cohi_flight_place from, void
     return COH_OK;
 }
 
-coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_flight_place at,
-                              const cohi_word_call *word, void *result, cohi_op *op)
+coh_status cohi_flight_atomic(cohi_endpoint *endpoint, cohi_remote at, const cohi_word_call *word,
+                              void *result, cohi_op *op)
 {
     coh_status status = cohi_word_check(word->kind, word->dtype);
     size_t bytes = coh_dtype_size(word->dtype);

@@ -199,41 +199,54 @@ static const cohi_engine_memory memory_group = {
 
 /* ---- rma ---- */
 
-static coh_status sim_put(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                          uint64_t offset, const void *source, size_t bytes, cohi_op *op)
+static coh_status sim_context_open(cohi_endpoint *endpoint, unsigned context)
 {
-    note_target(op, rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_put(endpoint, (cohi_flight_place){context, rank, id, offset}, source,
-                                 bytes, 0, NULL, op);
+        status = cohi_flight_open(endpoint, context);
     cohi_turn_end(endpoint);
     return status;
 }
 
-static coh_status sim_get(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                          uint64_t offset, void *target, size_t bytes, cohi_op *op)
+static void sim_context_close(cohi_endpoint *endpoint, unsigned context)
 {
-    note_target(op, rank);
+    if (cohi_turn_call(endpoint) == COH_OK)
+        cohi_flight_close(endpoint, context);
+    cohi_turn_end(endpoint);
+}
+
+static coh_status sim_put(cohi_endpoint *endpoint, cohi_remote to, const void *source, size_t bytes,
+                          cohi_op *op)
+{
+    note_target(op, to.rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_get(endpoint, (cohi_flight_place){context, rank, id, offset}, target,
-                                 bytes, op);
+        status = cohi_flight_put(endpoint, to, source, bytes, 0, NULL, op);
     cohi_turn_end(endpoint);
     return status;
 }
 
-static coh_status sim_put_signal(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                                 uint64_t offset, const void *source, size_t bytes,
-                                 uint64_t signal_offset, uint64_t value, int add, cohi_op *op)
+static coh_status sim_get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
+                          cohi_op *op)
 {
-    cohi_word_call signal = {
-        .kind = add ? COH_ATOMIC_ADD : COH_ATOMIC_SET, .dtype = COH_U64, .operand = value};
-    note_target(op, rank);
+    note_target(op, from.rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_put(endpoint, (cohi_flight_place){context, rank, id, offset}, source,
-                                 bytes, signal_offset, &signal, op);
+        status = cohi_flight_get(endpoint, from, target, bytes, op);
+    cohi_turn_end(endpoint);
+    return status;
+}
+
+static coh_status sim_put_signal(cohi_endpoint *endpoint, cohi_remote to, const void *source,
+                                 size_t bytes, const cohi_remote_signal *signal, cohi_op *op)
+{
+    cohi_word_call word = {.kind = signal->add ? COH_ATOMIC_ADD : COH_ATOMIC_SET,
+                           .dtype = COH_U64,
+                           .operand = signal->value};
+    note_target(op, to.rank);
+    coh_status status = cohi_turn_call(endpoint);
+    if (status == COH_OK)
+        status = cohi_flight_put(endpoint, to, source, bytes, signal->offset, &word, op);
     cohi_turn_end(endpoint);
     return status;
 }
@@ -258,6 +271,8 @@ static coh_status sim_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *
 
 static const cohi_engine_rma rma_group = {
     .size = sizeof rma_group,
+    .context_open = sim_context_open,
+    .context_close = sim_context_close,
     .put = sim_put,
     .get = sim_get,
     .put_signal = sim_put_signal,
@@ -281,43 +296,40 @@ static uint64_t read_value(coh_dtype dtype, const void *value)
     return narrow;
 }
 
-static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_flight_place place,
-                               cohi_word_call word, void *result, cohi_op *op)
+static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_remote at, cohi_word_call word,
+                               void *result, cohi_op *op)
 {
-    note_target(op, place.rank);
+    note_target(op, at.rank);
     coh_status status = cohi_turn_call(endpoint);
     if (status == COH_OK)
-        status = cohi_flight_atomic(endpoint, place, &word, result, op);
+        status = cohi_flight_atomic(endpoint, at, &word, result, op);
     cohi_turn_end(endpoint);
     return status;
 }
 
-static coh_status sim_post(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                           uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
-                           const void *operand)
+static cohi_word_call word_call(const cohi_remote_atomic *atomic)
 {
-    if (kind == COH_ATOMIC_FETCH || kind == COH_ATOMIC_COMPARE_SWAP)
-        return cohi_fail(COH_INVALID_ARGUMENT,
-                         "atomic operation %d has a result: it must be fetched", (int)kind);
-    coh_status status = cohi_word_check(kind, dtype);
-    if (status != COH_OK)
-        return status;
-    cohi_word_call word = {.kind = kind, .dtype = dtype, .operand = read_value(dtype, operand)};
-    return issue_atomic(endpoint, (cohi_flight_place){context, rank, id, offset}, word, NULL, NULL);
+    return (cohi_word_call){.kind = atomic->kind,
+                            .dtype = atomic->dtype,
+                            .operand = read_value(atomic->dtype, atomic->operand),
+                            .compare = read_value(atomic->dtype, atomic->compare)};
 }
 
-static coh_status sim_fetch(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                            uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
-                            const void *operand, const void *compare, void *result, cohi_op *op)
+static coh_status sim_post(cohi_endpoint *endpoint, cohi_remote at,
+                           const cohi_remote_atomic *atomic)
 {
-    coh_status status = cohi_word_check(kind, dtype);
-    if (status != COH_OK)
-        return status;
-    cohi_word_call word = {.kind = kind,
-                           .dtype = dtype,
-                           .operand = read_value(dtype, operand),
-                           .compare = read_value(dtype, compare)};
-    return issue_atomic(endpoint, (cohi_flight_place){context, rank, id, offset}, word, result, op);
+    if (atomic->kind == COH_ATOMIC_FETCH || atomic->kind == COH_ATOMIC_COMPARE_SWAP)
+        return cohi_fail(COH_INVALID_ARGUMENT,
+                         "atomic operation %d has a result: it must be fetched", (int)atomic->kind);
+    coh_status status = cohi_word_check(atomic->kind, atomic->dtype);
+    return status == COH_OK ? issue_atomic(endpoint, at, word_call(atomic), NULL, NULL) : status;
+}
+
+static coh_status sim_fetch(cohi_endpoint *endpoint, cohi_remote at,
+                            const cohi_remote_atomic *atomic, void *result, cohi_op *op)
+{
+    coh_status status = cohi_word_check(atomic->kind, atomic->dtype);
+    return status == COH_OK ? issue_atomic(endpoint, at, word_call(atomic), result, op) : status;
 }
 
 static const cohi_engine_atomic atomic_group = {

@@ -186,6 +186,7 @@ static const char *serve_leave(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
     pthread_mutex_lock(&link->lock);
     link->peer_left = true;
+    cohi_tcp_excuse_leave(link);
     pthread_mutex_unlock(&link->lock);
     link->endpoint->upcalls->left(link->endpoint->world, link->rank);
     return serve_quiet(link, frame);

@@ -42,7 +42,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     for (int i = 0; i < count; i++)
         cohi_tcp_link_free(endpoint->made[i]);
     cohi_tcp_callers_close(endpoint);
-    cohi_os_close(endpoint->listener);
+    cohi_tcp_listen_no_more(endpoint);
     cohi_os_close(endpoint->epoll);
     cohi_os_close(endpoint->wake);
     cohi_tcp_memory_close(endpoint);
@@ -54,6 +54,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     free(endpoint->fates);
     free(endpoint->links);
     free(endpoint->made);
+    explicit_bzero(&endpoint->self, sizeof endpoint->self);
     free(endpoint);
 }
 
@@ -81,7 +82,9 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
     made->mapped = (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
-    made->listener = made->epoll = made->wake = -1;
+    made->epoll = made->wake = -1;
+    for (int i = 0; i < COHI_TCP_PLACES; i++)
+        made->listeners[i] = (cohi_tcp_listener){.source = COHI_TCP_SOURCE_LISTENER, .fd = -1};
     for (int i = 0; i < COHI_TCP_CALLERS; i++)
         made->callers[i].fd = -1;
     pthread_mutex_init(&made->segments_lock, NULL);
@@ -93,21 +96,6 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     return NULL;
 }
 
-/* The keys let a member of the job in and keep strangers, and other jobs, out. */
-static coh_status start_listening(cohi_endpoint *endpoint)
-{
-    int error = cohi_os_random(endpoint->own.first_key, sizeof endpoint->own.first_key);
-    if (!error)
-        error = cohi_os_random(endpoint->own.second_key, sizeof endpoint->own.second_key);
-    if (error)
-        return cohi_fail_os(error, "tcp: no random number can be had");
-    error = cohi_tcp_socket_listen(&endpoint->own.place, &endpoint->listener);
-    if (error)
-        return cohi_fail_os(error, "tcp: rank %d cannot listen on the loopback address",
-                            endpoint->rank);
-    return COH_OK;
-}
-
 static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoint)
 {
     cohi_endpoint *made = new_endpoint(args);
@@ -115,7 +103,7 @@ static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoin
         return cohi_fail(COH_NO_MEMORY, "tcp: out of memory for rank %d", args->rank);
     coh_status status = cohi_tcp_fork_add(made);
     if (status == COH_OK && made->size > 1)
-        status = start_listening(made);
+        status = cohi_tcp_listen(made, args);
     if (status != COH_OK) {
         tcp_close(made);
         return status;
@@ -142,9 +130,8 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
         remote = remote || !cohi_tcp_is_near(endpoint, rank);
     }
     if (remote)
-        return cohi_tcp_thread_start(endpoint);
-    cohi_os_close(endpoint->listener);
-    endpoint->listener = -1;
+        return cohi_tcp_go_online(endpoint);
+    cohi_tcp_listen_no_more(endpoint);
     return COH_OK;
 }
 
@@ -236,6 +223,8 @@ static void ask_leave(struct issue *issue, cohi_tcp_link *link, unsigned context
         request = cohi_tcp_request_new(link, COHI_TCP_LEAVE);
     if (request)
         cohi_tcp_request_submit(link, request, issue->op);
+    if (link->peer_left)
+        cohi_tcp_excuse_leave(link);
 }
 
 /* Ranks that were never called need not know: a call that comes from now on is told. */
@@ -317,63 +306,63 @@ static void count(cohi_tcp_link *link, cohi_tcp_request *request, unsigned conte
     link->counts[context].issued += by_quiet;
 }
 
-static void aim(cohi_tcp_link *link, cohi_tcp_request *request, int id, uint64_t offset)
+static void aim(cohi_tcp_link *link, cohi_tcp_request *request, cohi_remote at)
 {
     cohi_tcp_head *head = &request->frame.head;
-    head->segment = (uint16_t)id;
-    head->generation = cohi_tcp_generation(link->endpoint, id, link->rank);
-    head->offset = offset;
+    head->segment = (uint16_t)at.segment;
+    head->generation = cohi_tcp_generation(link->endpoint, at.segment, link->rank);
+    head->offset = at.offset;
 }
 
 /* ---- rma ---- */
 
-static coh_status tcp_put(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                          uint64_t offset, const void *source, size_t bytes, cohi_op *op)
+static coh_status tcp_put(cohi_endpoint *endpoint, cohi_remote to, const void *source, size_t bytes,
+                          cohi_op *op)
 {
     cohi_tcp_link *link;
     cohi_tcp_request *request;
-    coh_status status = begin_request(endpoint, rank, COHI_TCP_PUT, &link, &request);
+    coh_status status = begin_request(endpoint, to.rank, COHI_TCP_PUT, &link, &request);
     if (status != COH_OK)
         return status;
-    count(link, request, context, true);
-    aim(link, request, id, offset);
+    count(link, request, to.context, true);
+    aim(link, request, to);
     request->source = source;
     request->left = bytes;
     return end_request(link, request, op);
 }
 
-static coh_status tcp_get(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                          uint64_t offset, void *target, size_t bytes, cohi_op *op)
+static coh_status tcp_get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
+                          cohi_op *op)
 {
     cohi_tcp_link *link;
     cohi_tcp_request *request;
-    coh_status status = begin_request(endpoint, rank, COHI_TCP_GET, &link, &request);
+    coh_status status = begin_request(endpoint, from.rank, COHI_TCP_GET, &link, &request);
     if (status != COH_OK)
         return status;
-    count(link, request, context, !op);
-    aim(link, request, id, offset);
+    count(link, request, from.context, !op);
+    aim(link, request, from);
     request->frame.head.bytes = bytes;
     request->target = target;
     request->expected = bytes;
     return end_request(link, request, op);
 }
 
-static coh_status tcp_put_signal(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                                 uint64_t offset, const void *source, size_t bytes,
-                                 uint64_t signal_offset, uint64_t value, int add, cohi_op *op)
+static coh_status tcp_put_signal(cohi_endpoint *endpoint, cohi_remote to, const void *source,
+                                 size_t bytes, const cohi_remote_signal *signal, cohi_op *op)
 {
     cohi_tcp_link *link;
     cohi_tcp_request *request;
-    coh_status status = begin_request(endpoint, rank, COHI_TCP_PUT_SIGNAL, &link, &request);
+    coh_status status = begin_request(endpoint, to.rank, COHI_TCP_PUT_SIGNAL, &link, &request);
     if (status != COH_OK)
         return status;
-    count(link, request, context, true);
-    aim(link, request, id, offset);
+    count(link, request, to.context, true);
+    aim(link, request, to);
     request->signals = true;
     request->source = source;
     request->left = bytes;
-    request->frame.head.add = add != 0;
-    request->frame.extension.signal = (cohi_tcp_signal){.offset = signal_offset, .value = value};
+    request->frame.head.add = signal->add;
+    request->frame.extension.signal =
+        (cohi_tcp_signal){.offset = signal->offset, .value = signal->value};
     return end_request(link, request, op);
 }
 
@@ -401,52 +390,38 @@ static const cohi_engine_rma tcp_rma = {
 
 /* ---- atomic ---- */
 
-struct atomic_call {
-    coh_atomic_op kind;
-    coh_dtype dtype;
-    const void *operand;
-    const void *compare;
-    void *result;
-};
-
-static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_tcp_verb verb, unsigned context,
-                               int rank, int id, uint64_t offset, const struct atomic_call *call,
-                               cohi_op *op)
+static coh_status issue_atomic(cohi_endpoint *endpoint, cohi_tcp_verb verb, cohi_remote at,
+                               const cohi_remote_atomic *call, void *result, cohi_op *op)
 {
     cohi_tcp_link *link;
     cohi_tcp_request *request;
     size_t bytes = coh_dtype_size(call->dtype);
-    coh_status status = begin_request(endpoint, rank, verb, &link, &request);
+    coh_status status = begin_request(endpoint, at.rank, verb, &link, &request);
     if (status != COH_OK)
         return status;
-    count(link, request, context, !op);
-    aim(link, request, id, offset);
+    count(link, request, at.context, !op);
+    aim(link, request, at);
     cohi_tcp_atomic *atomic = &request->frame.extension.atomic;
     *atomic = (cohi_tcp_atomic){.kind = (uint32_t)call->kind, .dtype = (uint32_t)call->dtype};
     if (call->operand)
         memcpy(&atomic->operand, call->operand, bytes);
     if (call->compare)
         memcpy(&atomic->compare, call->compare, bytes);
-    request->target = call->result;
+    request->target = result;
     request->expected = verb == COHI_TCP_FETCH ? bytes : 0;
     return end_request(link, request, op);
 }
 
-static coh_status tcp_post(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                           uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
-                           const void *operand)
+static coh_status tcp_post(cohi_endpoint *endpoint, cohi_remote at,
+                           const cohi_remote_atomic *atomic)
 {
-    struct atomic_call call = {.kind = kind, .dtype = dtype, .operand = operand};
-    return issue_atomic(endpoint, COHI_TCP_POST, context, rank, id, offset, &call, NULL);
+    return issue_atomic(endpoint, COHI_TCP_POST, at, atomic, NULL, NULL);
 }
 
-static coh_status tcp_fetch(cohi_endpoint *endpoint, unsigned context, int rank, int id,
-                            uint64_t offset, coh_atomic_op kind, coh_dtype dtype,
-                            const void *operand, const void *compare, void *result, cohi_op *op)
+static coh_status tcp_fetch(cohi_endpoint *endpoint, cohi_remote at,
+                            const cohi_remote_atomic *atomic, void *result, cohi_op *op)
 {
-    struct atomic_call call = {
-        .kind = kind, .dtype = dtype, .operand = operand, .compare = compare, .result = result};
-    return issue_atomic(endpoint, COHI_TCP_FETCH, context, rank, id, offset, &call, op);
+    return issue_atomic(endpoint, COHI_TCP_FETCH, at, atomic, result, op);
 }
 
 static const cohi_engine_atomic tcp_atomic = {
