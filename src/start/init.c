@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/unknown.h"
 #include "bootstrap/launch.h"
+#include "bootstrap/root.h"
 #include "start/init_threads.h"
 #include "start/join.h"
 #include "memory/kernels/kernels.h"
@@ -196,9 +197,13 @@ static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
         return status;
     if (rank == 0)
         warn_of_unknown_variables();
-    cohi_launch launch = {
-        .id = *id, .rank = rank, .size = size, .board = {.fd = -1}, .listener = -1};
+    cohi_launch launch = {.id = *id,
+                          .rank = rank,
+                          .size = size,
+                          .board = {.fd = -1},
+                          .listener = cohi_root_claim(id)};
     status = cohi_join(&launch, &options, &config, world);
+    cohi_os_close(launch.listener);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call(call, status);
