@@ -32,15 +32,22 @@ static int is_own(const char *variable)
     return 0;
 }
 
-/* COHORT_* of this process, then what flags have set; two places are left for what differs. */
+/* What libraries of ours read. */
+static int goes_along(const char *variable)
+{
+    return (strncmp(variable, "COHORT_", 7) == 0 && !is_own(variable))
+           || strncmp(variable, "SHMEM_", 6) == 0;
+}
+
+/* Of this process, then what flags have set; a place is left for what differs. */
 static char **make_environment(const cohi_run_options *options)
 {
     size_t count = 0, used = 0;
     while (environ[count])
         count++;
-    char **list = calloc(count + (size_t)options->environment_count + 3, sizeof *list);
+    char **list = calloc(count + (size_t)options->environment_count + 2, sizeof *list);
     for (size_t i = 0; list && i < count; i++) {
-        if (strncmp(environ[i], "COHORT_", 7) == 0 && !is_own(environ[i]))
+        if (goes_along(environ[i]))
             list[used++] = environ[i];
     }
     for (int i = 0; list && i < options->environment_count; i++)
