@@ -7,16 +7,17 @@
 
 /* ---- who is on which host ---- */
 
-/* On one host members that are not mapped have an engine that maps nobody. `numbers` has a place for
- * each host of the world. */
+/* Where the engine maps nobody, each is a host: one without memory of its own, and one whose ranks are
+ * all on one host and not mapped. `numbers` has a place for each host of the world. */
 static void number_hosts(const coh_team *team, cohi_levels *levels, int *numbers)
 {
     const coh_world *world = team->world;
+    bool apart = world->hosts == 1 || !world->engine->memory;
     for (int host = 0; host < world->hosts; host++)
         numbers[host] = -1;
     for (int i = 0; i < team->size; i++) {
         int *number = &numbers[world->host_of[team->ranks[i]]];
-        if (*number < 0 || world->hosts == 1)
+        if (*number < 0 || apart)
             *number = levels->hosts++;
         levels->host_of[i] = *number;
     }
