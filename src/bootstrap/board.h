@@ -3,7 +3,7 @@
  *
  * How the ranks of a job find each other, and what they publish: the launcher's descriptor, the
  * unique id, the group's links, the board.
- * Uses base and memory. The launcher and `cohort ps` use it without the rooms above, so it gives
+ * Uses base, memory and secure. The launcher and `cohort ps` use it without the rooms above, so it gives
  * words on the board no meaning beyond their layout.
  * Hides sockets, descriptors that travel, and who writes which cache line.
  */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "secure/tls.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define HELLO_DEADLINE_NS (COHI_NS_PER_S) /* a rank sends its hello at once when it has connected */
+#define FAR_DEADLINE_NS   (5 * COHI_NS_PER_S) /* and one of another host when it has proved itself */
 /* How long even a crowd may not push a caller out: a rank on a busy host may lose its core between
  * connecting and sending. */
 #define GRACE_NS        (100 * COHI_NS_PER_MS)
@@ -25,7 +27,11 @@ enum { SPARE_PLACES = 256, LISTENERS = 3 };
 /* A connection whose hello is not complete. */
 struct caller {
     int fd;
-    bool ready; /* there may be something to read */
+    bool ready;    /* there may be something to read */
+    bool far;      /* it came over the network */
+    cohi_tls *tls; /* it proves itself; NULL: it need not, or has */
+    int proved;    /* the rank that it has proved to be */
+    short events;  /* to wait for */
     uint64_t since_ns;
     size_t got;
     cohi_hello hello;
@@ -34,7 +40,8 @@ struct caller {
 struct cohi_door {
     int listeners[LISTENERS];
     int listener_count;
-    unsigned char secret[COHI_SECRET_BYTES];
+    int far_listener; /* among them, or -1; it is not the door's to close */
+    cohi_tls_self self;
     int count, room;
     struct caller *callers; /* [room]; the first `count` are in use */
     struct pollfd *set;     /* [room + LISTENERS + others] */
@@ -56,6 +63,7 @@ static void tell_refusals(cohi_door *door, uint64_t now)
 
 static void remove_caller(cohi_door *door, int index)
 {
+    cohi_tls_end(door->callers[index].tls);
     door->callers[index] = door->callers[--door->count];
 }
 
@@ -71,7 +79,8 @@ static void refuse(cohi_door *door, int index, uint64_t now)
 static void refuse_late(cohi_door *door, uint64_t now)
 {
     for (int i = door->count - 1; i >= 0; i--)
-        if (now >= door->callers[i].since_ns + HELLO_DEADLINE_NS)
+        if (now >= door->callers[i].since_ns
+                       + (door->callers[i].far ? FAR_DEADLINE_NS : HELLO_DEADLINE_NS))
             refuse(door, i, now);
 }
 
@@ -106,11 +115,18 @@ static bool same_user(int fd)
     return cohi_os_peer_credentials(fd, &user, &process) == 0 && user == geteuid();
 }
 
-static void take_caller(cohi_door *door, int fd, uint64_t now)
+static void take_caller(cohi_door *door, int fd, bool far, uint64_t now)
 {
-    door->callers[door->count] = (struct caller){.fd = fd, .ready = true, .since_ns = now};
-    door->count++;
-    if (!same_user(fd))
+    struct caller *caller = &door->callers[door->count++];
+    *caller = (struct caller){
+        .fd = fd, .ready = true, .far = far, .proved = -1, .since_ns = now, .events = POLLIN};
+    if (far)
+        cohi_os_net_hurry(fd);
+    coh_status status = far ? cohi_tls_answer(&door->self, fd, &caller->tls) : COH_OK;
+    if (status != COH_OK)
+        cohi_log(COH_LOG_WARN, "init: a rank of another host cannot be let in: %s",
+                 coh_last_error());
+    if (status != COH_OK || (!far && !same_user(fd)))
         refuse(door, door->count - 1, now);
 }
 
@@ -118,11 +134,12 @@ static void take_caller(cohi_door *door, int fd, uint64_t now)
  * waits; ENOSPC, EMFILE, ENFILE: there were not enough. */
 static int take_next(cohi_door *door, int listener, uint64_t now)
 {
+    bool far = listener == door->far_listener;
     int fd, error = ENOSPC;
     if (door->count < door->room || push_out(door, now))
         error = cohi_os_accept(listener, &fd);
     if (!error)
-        take_caller(door, fd, now);
+        take_caller(door, fd, far, now);
     return error;
 }
 
@@ -152,22 +169,46 @@ static coh_status take_callers(cohi_door *door, bool *crowded)
 
 enum { WHOLE, PARTIAL, GONE, STRANGE }; /* what there is of a hello */
 
+/* One of this host shows the secret; one of another is the rank that it has proved to be. */
+static bool is_of_job(const cohi_door *door, const struct caller *caller)
+{
+    return caller->far ? caller->hello.frame.rank == caller->proved
+                       : same_secret(caller->hello.secret, door->self.secret);
+}
+
+/* Goes on with the handshake. Nothing that a stranger says is looked at before it is through. */
+static int prove(struct caller *caller)
+{
+    cohi_tls_turn turn = cohi_tls_step(caller->tls);
+    caller->events = turn == COHI_TLS_WRITES ? POLLOUT : POLLIN;
+    if (turn == COHI_TLS_FAILED)
+        return STRANGE;
+    if (turn != COHI_TLS_DONE)
+        return PARTIAL;
+    caller->proved = cohi_tls_peer(caller->tls);
+    cohi_tls_end(caller->tls);
+    caller->tls = NULL;
+    return WHOLE;
+}
+
 /* Reads what there is. One that left without a word asked only whether somebody is here. */
 static int read_hello(const cohi_door *door, struct caller *caller)
 {
     size_t got = 0;
+    caller->ready = false;
+    if (caller->tls) {
+        int proof = prove(caller);
+        if (proof != WHOLE)
+            return proof;
+    }
     int error = cohi_os_receive_now(caller->fd, (char *)&caller->hello + caller->got,
                                     sizeof caller->hello - caller->got, &got);
-    caller->ready = false;
     if (error)
         return error == EAGAIN ? PARTIAL : caller->got == 0 && error == ECONNRESET ? GONE : STRANGE;
     caller->got += got;
     if (caller->got < sizeof caller->hello)
         return PARTIAL;
-    return cohi_link_check_hello(&caller->hello) == 0
-                   && same_secret(caller->hello.secret, door->secret)
-               ? WHOLE
-               : STRANGE;
+    return cohi_link_check_hello(&caller->hello) == 0 && is_of_job(door, caller) ? WHOLE : STRANGE;
 }
 
 /* From the last to the first: one that is refused gives its place to one that was looked at. */
@@ -197,7 +238,8 @@ static int fill_set(cohi_door *door, bool crowded, const struct pollfd *others, 
 {
     int filled = 0;
     for (int i = 0; i < door->count; i++)
-        door->set[filled++] = (struct pollfd){.fd = door->callers[i].fd, .events = POLLIN};
+        door->set[filled++] =
+            (struct pollfd){.fd = door->callers[i].fd, .events = door->callers[i].events};
     for (int i = 0; i < door->listener_count; i++)
         door->set[filled++] =
             (struct pollfd){.fd = crowded ? -1 : door->listeners[i], .events = POLLIN};
@@ -250,13 +292,22 @@ int cohi_door_listen(cohi_door *door, const char *name)
     return error;
 }
 
+void cohi_door_listen_far(cohi_door *door, int listener)
+{
+    door->far_listener = listener;
+    door->listeners[door->listener_count++] = listener;
+}
+
 coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door)
 {
     int room = size + SPARE_PLACES;
     cohi_door *made = calloc(1, sizeof *made);
     if (made) {
-        *made = (cohi_door){.room = room};
-        memcpy(made->secret, id->secret, sizeof made->secret);
+        *made = (cohi_door){.room = room,
+                            .far_listener = -1,
+                            .self = {.purpose = COHI_TLS_RENDEZVOUS, .rank = 0, .size = size}};
+        memcpy(made->self.secret, id->secret, sizeof made->self.secret);
+        memcpy(made->self.job, id->name, sizeof made->self.job);
         made->callers = calloc((size_t)room, sizeof *made->callers);
         made->set = calloc((size_t)(room + LISTENERS + size + 1), sizeof *made->set);
     }
@@ -273,10 +324,11 @@ void cohi_door_close(cohi_door *door)
     if (!door)
         return;
     tell_refusals(door, cohi_now_ns());
-    for (int i = 0; i < door->count; i++)
-        cohi_os_close(door->callers[i].fd);
+    for (; door->count > 0; remove_caller(door, door->count - 1))
+        cohi_os_close(door->callers[door->count - 1].fd);
     for (int i = 0; i < door->listener_count; i++)
-        cohi_os_close(door->listeners[i]);
+        if (door->listeners[i] != door->far_listener)
+            cohi_os_close(door->listeners[i]);
     free(door->callers);
     free(door->set);
     free(door);

@@ -15,11 +15,15 @@
 struct pollfd;
 typedef struct cohi_door cohi_door;
 
-/* A door for up to `size` callers of the job at the same time, that nobody can reach yet. */
+/* A door for the `size` ranks of the job, that nobody can reach yet. It is rank 0's where it listens
+ * for ranks of other hosts. */
 coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door);
 
 /* Listens at an abstract name of this host too. 0, or an errno: EADDRINUSE when it is taken. */
 int cohi_door_listen(cohi_door *door, const char *name);
+
+/* Listens for ranks of other hosts too, at a socket that stays the caller's (bootstrap/root.h). */
+void cohi_door_listen_far(cohi_door *door, int listener);
 
 /*
  * Waits for a hello of this job, or until one of the `count` descriptors of `others` shows something

@@ -41,6 +41,7 @@ typedef struct cohi_group_spec {
     int size;
     const char *host;  /* COHORT_HOST, or "" */
     cohi_board *board; /* of the launcher; head is NULL where there is none */
+    int listener;      /* of rank 0, for leaders of other hosts (bootstrap/root.h); -1: none */
     cohi_patience patience;
     /* Makes the board of a host for its `count` ranks, in ascending order: on the leader of one that
      * has none. */

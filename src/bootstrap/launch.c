@@ -102,6 +102,12 @@ static long list_others(char *list, size_t bytes)
     return ranks;
 }
 
+bool cohi_launch_has_other(void)
+{
+    char list[256];
+    return list_others(list, sizeof list) > 0;
+}
+
 coh_status cohi_launch_refuse_others(void)
 {
     char list[256];
@@ -318,14 +324,23 @@ static struct told {
     int rank;
     int size;
     uint32_t joins;
+    int listener; /* of rank 0; -1: none */
 } told;
 
-/* The launcher's board serves the first job alone; rank 0 makes one for each of the others. */
+/* A copy of the socket for other hosts, or -1. */
+static coh_status copy_listener(int listener, int *copy)
+{
+    *copy = -1;
+    int error = listener < 0 ? 0 : cohi_os_fd_copy(listener, copy);
+    return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
+}
+
+/* The launcher's board serves the first job alone; leaders make one for each of the others. */
 static coh_status accept_again(cohi_launch *launch)
 {
-    *launch =
-        (cohi_launch){.rank = told.rank, .size = told.size, .board = {.fd = -1}, .listener = -1};
-    return cohi_unique_id_derive(&told.id, told.joins, &launch->id);
+    *launch = (cohi_launch){.rank = told.rank, .size = told.size, .board = {.fd = -1}};
+    coh_status status = copy_listener(told.listener, &launch->listener);
+    return status == COH_OK ? cohi_unique_id_derive(&told.id, told.joins, &launch->id) : status;
 }
 
 coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
@@ -334,7 +349,9 @@ coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
     bool again = told.process == getpid();
     coh_status status = again ? accept_again(launch) : accept_first(config, launch);
     if (status == COH_OK && !again)
-        told = (struct told){getpid(), launch->id, launch->rank, launch->size, 0};
+        told = (struct told){getpid(), launch->id, launch->rank, launch->size, 0, -1};
+    if (status == COH_OK && !again && launch->listener >= 0)
+        (void)copy_listener(launch->listener, &told.listener);
     if (status == COH_OK)
         told.joins++;
     pthread_mutex_unlock(&told_lock);

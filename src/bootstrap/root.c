@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,52 @@ static void log_choice(const cohi_root *root)
              root->count > 1 ? " and " : "", texts[1], root->port);
 }
 
-coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *listener)
+/* ---- sockets that are kept for rank 0 ---- */
+
+/* A list, since a program may make several ids before it uses one. */
+struct kept {
+    coh_unique_id id;
+    int listener;
+    struct kept *next;
+};
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *all_kept;
+
+static coh_status keep(const coh_unique_id *id, int listener)
+{
+    struct kept *made = malloc(sizeof *made);
+    if (!made) {
+        cohi_os_close(listener);
+        return cohi_fail(COH_NO_MEMORY, "coh_unique_id_create: out of memory");
+    }
+    pthread_mutex_lock(&kept_lock);
+    *made = (struct kept){*id, listener, all_kept};
+    all_kept = made;
+    pthread_mutex_unlock(&kept_lock);
+    return COH_OK;
+}
+
+int cohi_root_claim(const coh_unique_id *id)
+{
+    int listener = -1;
+    pthread_mutex_lock(&kept_lock);
+    for (struct kept **at = &all_kept; *at && listener < 0; at = &(*at)->next) {
+        struct kept *found = *at;
+        if (memcmp(&found->id, id, sizeof *id) != 0)
+            continue;
+        listener = found->listener;
+        *at = found->next;
+        free(found);
+        break;
+    }
+    pthread_mutex_unlock(&kept_lock);
+    return listener;
+}
+
+/* ---- listening ---- */
+
+static coh_status listen_for(const cohi_config *config, coh_unique_id *id, int *listener)
 {
     unsigned from, to;
     cohi_id_layout layout;
@@ -122,4 +168,32 @@ coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *l
     cohi_unique_id_write(&layout, id);
     log_choice(&root);
     return COH_OK;
+}
+
+coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *listener)
+{
+    *listener = cohi_root_claim(id);
+    return *listener >= 0 ? COH_OK : listen_for(config, id, listener);
+}
+
+coh_status coh_unique_id_create(coh_unique_id *id)
+{
+    cohi_config config;
+    coh_unique_id made;
+    int listener;
+    if (!id)
+        return cohi_fail(COH_INVALID_ARGUMENT, "coh_unique_id_create: id is NULL");
+    coh_status status = cohi_unique_id_make(&made);
+    if (status == COH_OK)
+        status = cohi_config_load(&config);
+    bool listens = status == COH_OK && (*config.net_interface || *config.ports);
+    if (listens) {
+        cohi_log_default((coh_log_level)config.log);
+        status = listen_for(&config, &made, &listener);
+    }
+    if (listens && status == COH_OK)
+        status = keep(&made, listener);
+    if (status == COH_OK)
+        *id = made;
+    return status;
 }

@@ -31,10 +31,8 @@ void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id)
     memcpy(id->bytes, layout, sizeof *layout);
 }
 
-coh_status coh_unique_id_create(coh_unique_id *id)
+coh_status cohi_unique_id_make(coh_unique_id *id)
 {
-    if (!id)
-        return cohi_fail(COH_INVALID_ARGUMENT, "coh_unique_id_create: id is NULL");
     cohi_id_layout layout = {.check = 0};
     memcpy(layout.magic, id_magic, sizeof layout.magic);
     int error = cohi_os_random(layout.name, sizeof layout.name);

@@ -19,6 +19,9 @@ typedef struct cohi_id_layout {
     unsigned char root[64]; /* where rank 0 listens for other hosts (bootstrap/root.h), or zeros */
 } cohi_id_layout;
 
+/* Makes an id that is like no other, of a job on one host. */
+coh_status cohi_unique_id_make(coh_unique_id *id);
+
 /* Reads an id. COH_INVALID_ARGUMENT when it was not made by coh_unique_id_create, or was cut. */
 coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
 

@@ -66,6 +66,7 @@ static coh_status join_group(cohi_launch *launch, const cohi_config *config, coh
         .size = launch->size,
         .host = config->host,
         .board = &launch->board,
+        .listener = launch->listener,
         .patience = {.timeout_ns = config->init_timeout, .warn_ns = config->warn},
         .make_board = make_board,
         .context = &maker};
