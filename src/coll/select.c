@@ -54,7 +54,7 @@ cohi_model cohi_select_model(const coh_team *team)
 {
     const coh_world *world = team->world;
     cohi_model model = team->mapped ? cohi_model_of(&world->profile) : cohi_tuning_of(world)->model;
-    if (world->crowded)
+    if (world->crowded && team->mapped) /* other hosts may not be */
         model.line *= CROWDED_LINES;
     return model;
 }

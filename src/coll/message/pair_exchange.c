@@ -54,10 +54,29 @@ static size_t compared_bytes(const cohi_call *call)
     return cohi_part_bytes(2 * size * sizeof(coh_request)) + 2 * size * sizeof(uint64_t);
 }
 
+/*
+ * By levels, short blocks to and from all members of other hosts are under way together. It is each
+ * member's own affair: a block of up to a chunk is one message in either case.
+ */
+static bool goes_at_once(const cohi_call *call)
+{
+    enum { AT_ONCE_BYTES = 8 << 10 };
+    return call->algorithm->traits & COHI_BY_LEVELS
+           && longest_block(call) * call->element <= AT_ONCE_BYTES;
+}
+
+static size_t at_once_bytes(const cohi_call *call)
+{
+    size_t size = (size_t)call->team->size;
+    return cohi_part_bytes(2 * size * sizeof(coh_request)) + 2 * size * part_of(call);
+}
+
 size_t cohi_pairs_workspace(const cohi_call *call)
 {
     size_t compared = call->from.counts ? compared_bytes(call) : 0;
-    size_t moved = part_of(call) * ((size_t)packs(call) + (size_t)sets_aside(call));
+    size_t moved = goes_at_once(call)
+                       ? at_once_bytes(call)
+                       : part_of(call) * ((size_t)packs(call) + (size_t)sets_aside(call));
     return compared > moved ? compared : moved; /* one after the other */
 }
 
@@ -179,19 +198,57 @@ static int partner_in(const coh_team *team, int step)
     return power ? team->index ^ step : (step - team->index + team->size) % team->size;
 }
 
-coh_status cohi_pairs_exchange(cohi_call *call)
+static coh_status exchange_at_once(cohi_call *call)
+{
+    const cohi_call_blocks *from = &call->from, *to = &call->to;
+    int size = call->team->size, index = call->team->index, count = 0;
+    size_t part = part_of(call);
+    char *at = call->workspace;
+    coh_request *requests =
+        (coh_request *)cohi_part_take(&at, 2 * (size_t)size * sizeof(coh_request));
+    char *in = at, *out = at + (size_t)size * part;
+    for (int k = 1; k < size; k++) {
+        int source = (index + size - k) % size, target = (index + k) % size;
+        char *packed = out + (size_t)target * part;
+        if (by_message(call, source))
+            cohi_exchange_receive(call, &requests[count++], source, in + (size_t)source * part,
+                                  cohi_block_bytes(call, to, source));
+        if (!by_message(call, target))
+            continue;
+        copy_strided(packed, 1, call->source + cohi_block_at(call, from, target), from->stride,
+                     cohi_block_count(from, target), call->element);
+        cohi_exchange_send(call, &requests[count++], target, packed,
+                           cohi_block_bytes(call, from, target));
+    }
+    coh_status status = cohi_exchange_finish(call, requests, count);
+    for (int i = 0; i < size && status == COH_OK; i++)
+        if (by_message(call, i))
+            copy_strided(call->target + cohi_block_at(call, to, i), to->stride,
+                         in + (size_t)i * part, 1, cohi_block_count(to, i), call->element);
+    return status;
+}
+
+static coh_status exchange_in_steps(cohi_call *call)
 {
     char *at = call->workspace;
     struct pairs pairs = {.call = call, .piece = COHI_CHUNK_BYTES / call->element};
     pairs.out = packs(call) ? cohi_part_take(&at, part_of(call)) : NULL;
     pairs.in = at;
-    coh_status status = call->from.counts ? compare_counts(call) : COH_OK;
+    coh_status status = COH_OK;
     for (int step = 0; step < call->team->size && status == COH_OK; step++) {
         int partner = partner_in(call->team, step);
         if (by_message(call, partner))
             status = exchange(&pairs, partner);
     }
     return status;
+}
+
+coh_status cohi_pairs_exchange(cohi_call *call)
+{
+    coh_status status = call->from.counts ? compare_counts(call) : COH_OK;
+    if (status != COH_OK)
+        return status;
+    return goes_at_once(call) ? exchange_at_once(call) : exchange_in_steps(call);
 }
 
 coh_status cohi_pairs_all_to_all(cohi_call *call)

@@ -7,35 +7,36 @@
 
 /* ---- who is on which host ---- */
 
-/* On one host members that are not mapped have an engine that maps nobody. */
-static bool on_one_host(const coh_team *team, int a, int b)
+/* Where the engine maps nobody, each is a host: one without memory of its own, and one whose ranks are
+ * all on one host and not mapped. `numbers` has a place for each host of the world. */
+static void number_hosts(const coh_team *team, cohi_levels *levels, int *numbers)
 {
     const coh_world *world = team->world;
-    int one = team->ranks[a], other = team->ranks[b];
-    return a == b || (world->hosts > 1 && world->host_of[one] == world->host_of[other]);
-}
-
-static void number_hosts(const coh_team *team, cohi_levels *levels)
-{
+    bool apart = world->hosts == 1 || !world->engine->memory;
+    for (int host = 0; host < world->hosts; host++)
+        numbers[host] = -1;
     for (int i = 0; i < team->size; i++) {
-        int first = 0;
-        while (!on_one_host(team, first, i))
-            first++;
-        levels->host_of[i] = first == i ? levels->hosts++ : levels->host_of[first];
+        int *number = &numbers[world->host_of[team->ranks[i]]];
+        if (*number < 0 || apart)
+            *number = levels->hosts++;
+        levels->host_of[i] = *number;
     }
     levels->host = levels->host_of[team->index];
 }
 
+/* Counts first; then each host's `first` moves on as its members are put, up to where the next begins. */
 static void order_members(const coh_team *team, cohi_levels *levels)
 {
-    int at = 0;
-    for (int host = 0; host < levels->hosts; host++) {
-        levels->first[host] = at;
-        for (int i = 0; i < team->size; i++)
-            if (levels->host_of[i] == host)
-                levels->order[at++] = i;
-    }
-    levels->first[levels->hosts] = at;
+    int *first = levels->first;
+    for (int i = 0; i < team->size; i++)
+        first[levels->host_of[i] + 1]++;
+    for (int host = 0; host < levels->hosts; host++)
+        first[host + 1] += first[host];
+    for (int i = 0; i < team->size; i++)
+        levels->order[first[levels->host_of[i]]++] = i;
+    for (int host = levels->hosts; host > 0; host--)
+        first[host] = first[host - 1];
+    first[0] = 0;
 }
 
 int cohi_levels_narrowest(const cohi_levels *levels)
@@ -186,12 +187,14 @@ coh_status cohi_levels_make(coh_team *team)
     levels->order = calloc(size, sizeof *levels->order);
     levels->first = calloc(size + 1, sizeof *levels->first);
     levels->scratch = calloc(4 * size, sizeof *levels->scratch);
-    if (levels->host_of && levels->order && levels->first && levels->scratch) {
-        number_hosts(team, levels);
+    int *numbers = calloc((size_t)world->hosts, sizeof *numbers);
+    if (levels->host_of && levels->order && levels->first && levels->scratch && numbers) {
+        number_hosts(team, levels, numbers);
         order_members(team, levels);
         levels->local = make_local(team, levels);
         levels->bridge = make_bridge(team, levels);
     }
+    free(numbers);
     if (levels->local && levels->bridge)
         return COH_OK;
     cohi_levels_free(team);
