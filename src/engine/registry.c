@@ -21,6 +21,8 @@ static const struct row {
      true},
     {"tcp", "ranks are processes of several hosts; those of one map each other's memory", NULL,
      true},
+    {"ucx", "as tcp, but over UCX (InfiniBand and others), unsealed: for networks that are trusted",
+     NULL, false},
     {"sim",
      "ranks of one process over a simulated network: delays, reorders, splits, kills and stalls by "
      "a seed (COHORT_SIM)",
