@@ -1,11 +1,14 @@
 #include "engine/ucx/library.h"
 
 #include "base/error.h"
+#include "base/log.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define FILE_NAME "libucp.so.0"
@@ -57,13 +60,33 @@ static void *load(void)
     return handle;
 }
 
+/* UCX prints what it finds wrong, such as each connection that a lost rank refuses. Whoever asks for the
+ * log sees it; what matters is told by this engine. */
+static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *function,
+                                  ucs_log_level_t level,
+                                  const ucs_log_component_config_t *component, const char *message,
+                                  va_list arguments)
+{
+    char text[512];
+    (void)component;
+    if (level == UCS_LOG_LEVEL_FATAL || level > UCS_LOG_LEVEL_WARN)
+        return UCS_LOG_FUNC_RC_CONTINUE;
+    vsnprintf(text, sizeof text, message, arguments);
+    cohi_log(COH_LOG_INFO, "ucx: UCX says in %s (%s:%u): %s", function, file, line, text);
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
 static coh_status open_library(cohi_ucx_library *library)
 {
     void *handle = load();
     if (!handle)
         return cohi_fail(COH_NOT_AVAILABLE, "ucx: UCX cannot be loaded: %s", dlerror());
     coh_status status = find_functions(handle, library);
-    return status == COH_OK ? check_version(library) : status;
+    if (status == COH_OK)
+        status = check_version(library);
+    if (status == COH_OK)
+        library->ucs_log_push_handler(take_log);
+    return status;
 }
 
 coh_status cohi_ucx_library_open(const cohi_ucx_library **library)

@@ -9,6 +9,7 @@
 
 #include <cohort.h>
 #include <ucp/api/ucp.h>
+#include <ucs/debug/log_def.h>
 
 /* X(name): every function of UCX that is called. */
 #define COHI_UCX_FUNCTIONS(X)         \
@@ -32,6 +33,7 @@
     X(ucp_worker_query)               \
     X(ucp_worker_release_address)     \
     X(ucp_worker_set_am_recv_handler) \
+    X(ucs_log_push_handler)           \
     X(ucs_status_string)
 
 typedef struct cohi_ucx_library {

@@ -103,8 +103,11 @@ static coh_status use(cohi_ucx_link *link)
     if (status == UCS_OK)
         return COH_OK;
     link->ep = NULL;
-    return cohi_fail(COH_TRANSPORT, "ucx: rank %d cannot be reached: %s", link->rank,
-                     endpoint->ucx->ucs_status_string(status));
+    if (status != UCS_ERR_UNREACHABLE)
+        return cohi_fail(COH_TRANSPORT, "ucx: rank %d cannot be reached: %s", link->rank,
+                         endpoint->ucx->ucs_status_string(status));
+    cohi_ucx_link_end(link, COHI_LOSS_ABSENT);
+    return refuse_gone(endpoint, link->rank);
 }
 
 coh_status cohi_ucx_link_to(cohi_endpoint *endpoint, int rank, cohi_ucx_link **link)

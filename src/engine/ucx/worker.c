@@ -5,12 +5,15 @@
 #include "base/error.h"
 #include "base/log.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* How long the end of an endpoint waits for UCX: for bytes on their way out, and to let go. */
-#define DRAIN_NS (COHI_NS_PER_S / 5)
-#define CLOSE_NS (2 * COHI_NS_PER_S)
+#define LINGER_NS (20 * COHI_NS_PER_MS)
+#define DRAIN_NS  (COHI_NS_PER_S / 5)
+#define CLOSE_NS  (2 * COHI_NS_PER_S)
 
 static coh_status refuse(const cohi_endpoint *endpoint, const char *what, ucs_status_t status)
 {
@@ -19,6 +22,25 @@ static coh_status refuse(const cohi_endpoint *endpoint, const char *what, ucs_st
 }
 
 /* ---- opening ---- */
+
+/* UCX ends the process when it gets no descriptor for its thread. So it is not begun with too few. */
+static coh_status check_descriptors(const cohi_endpoint *endpoint)
+{
+    enum { NEEDED = 32 };
+    struct rlimit limit;
+    int used = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        used++;
+    if (folder)
+        closedir(folder);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+        || limit.rlim_cur >= (rlim_t)used + NEEDED)
+        return COH_OK;
+    return cohi_fail(COH_LIMIT,
+                     "ucx: rank %d may open %llu descriptors (ulimit -n) and has %d; UCX needs %d",
+                     endpoint->rank, (unsigned long long)limit.rlim_cur, used, NEEDED);
+}
 
 static coh_status open_context(cohi_endpoint *endpoint)
 {
@@ -107,7 +129,9 @@ coh_status cohi_ucx_worker_open(cohi_endpoint *endpoint)
     const char *named = getenv("UCX_TLS");
     cohi_ucx_threads before;
     cohi_ucx_async_find(&before);
-    coh_status status = open_context(endpoint);
+    coh_status status = check_descriptors(endpoint);
+    if (status == COH_OK)
+        status = open_context(endpoint);
     if (status == COH_OK)
         status = open_worker(endpoint);
     endpoint->noted = endpoint->worker != NULL;
@@ -147,11 +171,27 @@ static bool is_closed(cohi_endpoint *endpoint, const void *unused)
     return true;
 }
 
+/* Whether every rank of another host knows that this one leaves. */
+static bool is_known_to_leave(cohi_endpoint *endpoint, const void *unused)
+{
+    (void)unused;
+    for (int rank = 0; rank < endpoint->size; rank++) {
+        const cohi_ucx_link *link = endpoint->links[rank];
+        if (!cohi_ucx_is_near(endpoint, rank) && !(link && (link->ended || link->heard)))
+            return false;
+    }
+    return true;
+}
+
+/* A rank that is just calling for the first time is told that this one has left, rather than find that
+ * nobody listens: UCX takes several messages to connect. */
 static void end_links(cohi_endpoint *endpoint)
 {
     cohi_ucx_lock(endpoint);
-    if (endpoint->leaving)
+    if (endpoint->leaving) {
+        (void)cohi_ucx_step_until(endpoint, is_known_to_leave, NULL, LINGER_NS);
         (void)cohi_ucx_step_until(endpoint, is_drained, NULL, DRAIN_NS);
+    }
     for (int i = 0; i < endpoint->made_count; i++)
         cohi_ucx_link_end(endpoint->made[i], (cohi_loss)0);
     (void)cohi_ucx_step_until(endpoint, is_closed, NULL, CLOSE_NS);
