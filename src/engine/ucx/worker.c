@@ -6,12 +6,14 @@
 #include "base/log.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 /* How long the end of an endpoint waits for UCX: for bytes on their way out, and to let go. */
-#define LINGER_NS (20 * COHI_NS_PER_MS)
+#define IDLE_NS   (50 * COHI_NS_PER_MS)
+#define LINGER_NS (COHI_NS_PER_S / 2)
 #define DRAIN_NS  (COHI_NS_PER_S / 5)
 #define CLOSE_NS  (2 * COHI_NS_PER_S)
 
@@ -171,10 +173,9 @@ static bool is_closed(cohi_endpoint *endpoint, const void *unused)
     return true;
 }
 
-/* Whether every rank of another host knows that this one leaves. */
-static bool is_known_to_leave(cohi_endpoint *endpoint, const void *unused)
+/* Whether no rank of another host may be calling this one for the first time. */
+static bool is_known_to_all(const cohi_endpoint *endpoint)
 {
-    (void)unused;
     for (int rank = 0; rank < endpoint->size; rank++) {
         const cohi_ucx_link *link = endpoint->links[rank];
         if (!cohi_ucx_is_near(endpoint, rank) && !(link && (link->ended || link->heard)))
@@ -183,13 +184,29 @@ static bool is_known_to_leave(cohi_endpoint *endpoint, const void *unused)
     return true;
 }
 
-/* A rank that is just calling for the first time is told that this one has left, rather than find that
- * nobody listens: UCX takes several messages to connect. */
+/*
+ * UCX takes several messages to connect. A rank that is just calling for the first time is told that this
+ * one has left, rather than find that nobody listens. And UCX (1.13) ends the process if a worker is
+ * destroyed while its part of such a call waits to be sent. So this goes on until nothing has
+ * happened for a while.
+ */
+static void linger(cohi_endpoint *endpoint)
+{
+    uint64_t now_ns = cohi_now_ns(), until_ns = now_ns + IDLE_NS, last_ns = now_ns + LINGER_NS;
+    while (!is_known_to_all(endpoint) && now_ns < until_ns && now_ns < last_ns) {
+        bool moved = cohi_ucx_step(endpoint);
+        if (!moved)
+            sched_yield();
+        now_ns = cohi_now_ns();
+        until_ns = moved ? now_ns + IDLE_NS : until_ns;
+    }
+}
+
 static void end_links(cohi_endpoint *endpoint)
 {
     cohi_ucx_lock(endpoint);
     if (endpoint->leaving) {
-        (void)cohi_ucx_step_until(endpoint, is_known_to_leave, NULL, LINGER_NS);
+        linger(endpoint);
         (void)cohi_ucx_step_until(endpoint, is_drained, NULL, DRAIN_NS);
     }
     for (int i = 0; i < endpoint->made_count; i++)
