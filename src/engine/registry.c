@@ -49,6 +49,13 @@ static coh_status open_row(const struct row *row, const cohi_engine **engine)
     return row->engine ? COH_OK : cohi_module_open(row->name, engine);
 }
 
+bool cohi_engine_library(int index, char *text, size_t room)
+{
+    const cohi_engine *engine;
+    return open_row(&rows[index], &engine) == COH_OK && engine->library
+           && engine->library(text, room);
+}
+
 static void list_names(char *text, size_t room)
 {
     size_t used = 0;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/os.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -445,6 +446,17 @@ static const cohi_engine_channel ucx_channel = {
 
 /* ---- the descriptor ---- */
 
+static bool ucx_library(char *text, size_t room)
+{
+    const cohi_ucx_library *library;
+    const char *named = getenv("UCX_TLS");
+    if (cohi_ucx_library_open(&library) != COH_OK)
+        return false;
+    snprintf(text, room, "UCX %s, transports: %s", library->ucp_get_version_string(),
+             named && *named ? named : "UCX chooses (UCX_TLS)");
+    return true;
+}
+
 const cohi_engine cohi_engine_ucx = {
     .size = sizeof cohi_engine_ucx,
     .contract = COHI_CONTRACT,
@@ -454,4 +466,5 @@ const cohi_engine cohi_engine_ucx = {
     .rma = &ucx_rma,
     .atomic = &ucx_atomic,
     .channel = &ucx_channel,
+    .library = ucx_library,
 };
