@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak soak-long race-check bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -30,11 +30,18 @@ test: build ## all tests of the release build
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)
 
+soak-tcp: build ## ten minutes of engine tcp: through a proxy that makes trouble, and against the oracle; SOAK_SEED=7 to replay the first
+	SOAK_SECONDS=300 build/bin/tcp_proxy_test
+	build/bin/soak --engine tcp --ranks 5 --seconds 300 $(SOAK)
+
 soak-long: soak ## the same, then PROGRAMS (1000) random programs that are right and as many with a fault; SEARCH='--load 2' for more
 	build/bin/search --right $(PROGRAMS) --faulty $(PROGRAMS) --jobs $(or $(JOBS),12) $(SEARCH)
 
 race-check: build ## every omission of tests/race under the race check, 50 times on each engine: all must be found
 	tests/race/race_test.sh build/bin/cohort build/bin/race 50
+
+takedown: build ## kills launchers, agents and shells of jobs on several hosts, 50 times each: nothing may be left
+	COHORT_PROFILE=described tests/tools/run_hosts_takedown_test.sh build/bin/cohort - - 50
 
 bench: build ## collectives beside the machine's limit and the MPI libraries that are installed; build/report.html
 	build/bin/cohort bench collectives -n 2,4,8 --against installed --rounds 3 --html build/report.html
@@ -63,7 +70,7 @@ fuzz: ## each decoder for FUZZ_SECONDS (10), from the inputs in tests/fuzz/corpu
 	@scripts/need-packages build clang fuzz
 	@test -f build-$@/build.ninja || cmake --preset $@
 	@$(call BUILD,build-$@)
-	@for name in texts links frames wire graphs tensors; do \
+	@for name in texts links frames wire hosts graphs tensors; do \
 	    mkdir -p build-$@/found/$$name; \
 	    if ! build-$@/bin/$${name}_fuzz -max_total_time=$(or $(FUZZ_SECONDS),10) -artifact_prefix=build-$@/ \
 	        build-$@/found/$$name tests/fuzz/corpus/$$name >build-$@/$$name.log 2>&1; then \

@@ -5,11 +5,14 @@ set(COHORT_MODULES)
 # Without the library's functions behind it, so that tests can link it with the library's archive.
 if(COHORT_TCP)
   add_library(cohort-tcp-objects OBJECT
+    engine/tcp/call.c
     engine/tcp/callers.c
     engine/tcp/fork.c
     engine/tcp/link.c
+    engine/tcp/listen.c
     engine/tcp/memory.c
     engine/tcp/ops.c
+    engine/tcp/places.c
     engine/tcp/receive.c
     engine/tcp/send.c
     engine/tcp/serve.c
@@ -23,7 +26,9 @@ if(COHORT_TCP)
     engine/mapped.c
     base/dtype.c
     base/os_basic.c
-    memory/host_atomic.c)
+    memory/host_atomic.c
+    secure/openssl.c
+    secure/tls.c)
   target_link_libraries(cohort-tcp PRIVATE cohort-tcp-objects Threads::Threads)
   list(APPEND COHORT_MODULES cohort-tcp)
 endif()

@@ -3,7 +3,7 @@
 #
 # An arrow is a symbol that a room's object files need and another room's define, or an #include of another room's
 # header. Prints all of them. Fails on an arrow that the table "Rooms" of docs/architecture.md does not have, on one of the
-# table that is not there any more, and on a cycle; and on a room, of tools/run and tools/bench too, that no header or
+# table that is not there any more, and on a cycle; and on a room, of tools/run, tools/hosts and tools/bench too, that no header or
 # more than one states.
 set -eu
 
@@ -21,7 +21,7 @@ list() {
         nm "$object" | awk -v path="$path" 'NF == 2 && $1 == "U" { print "needs", path, $2 }
             NF == 3 && $2 ~ /^[TDBRCVW]$/ { print "has", path, $3 }'
     done
-    (cd "$root/src" && grep -rHo '^#include "[a-z0-9_/]*\.h"' --include='*.[ch]' base memory bootstrap engine core coll start) \
+    (cd "$root/src" && grep -rHo '^#include "[a-z0-9_/]*\.h"' --include='*.[ch]' base memory secure bootstrap engine core coll start) \
         | sed 's/^\([^:]*\):#include "\(.*\)"$/includes \1 \2/'
 }
 
@@ -70,6 +70,7 @@ rooms=$( (
     awk '{ print $1; print $2 }' "$work/table"
     cd "$root/src" && find . -name '*.c' | sed 's|^\./||; s|/[^/]*$||; s|^engine/.*|engine|'
     echo tools/run
+    echo tools/hosts
     echo tools/bench
 ) | sort -u)
 (cd "$root" && grep -rnx ' \* Room: [a-z/]*\.' --include='*.h' src tools) \

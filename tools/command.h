@@ -29,6 +29,7 @@ const cohi_command *cohi_command_at(size_t index);
 
 /* argv[0] is the subcommand's name. The result is the exit status. */
 int cohi_tool_run(int argc, char **argv);
+int cohi_tool_agent(int argc, char **argv);
 int cohi_tool_ps(int argc, char **argv);
 int cohi_tool_info(int argc, char **argv);
 int cohi_tool_bench(int argc, char **argv);

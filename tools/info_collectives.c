@@ -23,17 +23,23 @@ static const size_t most_bytes = (size_t)1 << 30;
 
 /* ---- the algorithms ---- */
 
+static const char *moves_of(const cohi_algorithm *row)
+{
+    if (row->traits & COHI_BY_LEVELS)
+        return "levels";
+    return row->traits & COHI_MAPPED ? "mapped" : "messages";
+}
+
 static json_t *algorithms_json(coh_collective_kind kind)
 {
     json_t *list = json_array();
     const cohi_algorithm *row;
     for (unsigned i = 0; (row = cohi_algorithm_at(i)); i++) {
         if (row->kind == kind)
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:s, s:b, s:b}", "name", row->name, "moves",
-                                            row->traits & COHI_MAPPED ? "mapped" : "messages",
-                                            "rank_order", (row->traits & COHI_RANK_ORDER) != 0,
-                                            "symmetric", (row->traits & COHI_NEEDS_BUFFERS) != 0));
+            json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:b}", "name", row->name,
+                                                  "moves", moves_of(row), "rank_order",
+                                                  (row->traits & COHI_RANK_ORDER) != 0, "symmetric",
+                                                  (row->traits & COHI_NEEDS_BUFFERS) != 0));
     }
     return list;
 }
@@ -294,9 +300,10 @@ static void list_algorithms(const json_t *algorithms, const char *moves, char *t
 
 static int print_algorithms(const json_t *collectives)
 {
-    static const char *const titles[] = {"COLLECTIVE", "BETWEEN MAPPED RANKS", "BY MESSAGES"};
+    static const char *const titles[] = {"COLLECTIVE", "BETWEEN MAPPED RANKS", "BY MESSAGES",
+                                         "OVER HOSTS"};
     cohi_table table;
-    if (cohi_table_make(&table, titles, 3, json_array_size(collectives)) != 0)
+    if (cohi_table_make(&table, titles, 4, json_array_size(collectives)) != 0)
         return -1;
     printf("\nalgorithms (* reduces in another order than that of the ranks)\n");
     for (size_t i = 0; i < table.count; i++) {
@@ -305,6 +312,7 @@ static int print_algorithms(const json_t *collectives)
         snprintf(cell[0], COHI_TABLE_CELL_BYTES, "%s", text_of(row, "name"));
         list_algorithms(json_object_get(row, "algorithms"), "mapped", cell[1]);
         list_algorithms(json_object_get(row, "algorithms"), "messages", cell[2]);
+        list_algorithms(json_object_get(row, "algorithms"), "levels", cell[3]);
     }
     cohi_table_print(&table, "  ", stdout);
     cohi_table_free(&table);

@@ -12,7 +12,7 @@ static int tool_help(int argc, char **argv);
 static int tool_version(int argc, char **argv);
 
 static const cohi_command commands[] = {
-    {"run", "start a program as the ranks of a job on this host", cohi_tool_run, 1,
+    {"run", "start a program as the ranks of a job, here or on several hosts", cohi_tool_run, 1,
      COHI_OPERAND_PROGRAM},
     {"ps", "show the running jobs and what each rank is doing", cohi_tool_ps, 1, COHI_NO_OPERANDS},
     {"info", "show version, engines, settings and facts of this host", cohi_tool_info, 1,
@@ -29,6 +29,9 @@ static const cohi_command commands[] = {
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+/* What `cohort run` starts on other hosts; not for users. */
+static const cohi_command agent = {"agent", "", cohi_tool_agent, 0, COHI_NO_OPERANDS};
+
 const cohi_command *cohi_command_at(size_t index)
 {
     return index < COMMANDS ? &commands[index] : NULL;
@@ -40,7 +43,7 @@ static const cohi_command *find_command(const char *name)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     }
-    return NULL;
+    return strcmp(name, agent.name) == 0 ? &agent : NULL;
 }
 
 static void print_usage(FILE *stream)

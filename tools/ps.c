@@ -1,11 +1,12 @@
-/* ps.c - `cohort ps`: the boards of this user's jobs, found through /proc. */
+/* ps.c - `cohort ps`: the boards of this user's jobs, and the summaries of those on several hosts, found
+ * through /proc. */
 #include "base/clock.h"
 #include "base/os.h"
 #include "bootstrap/board.h"
 #include "command.h"
-#include "core/world/doing.h"
 #include "flags.h"
 #include "json_text.h"
+#include "sight.h"
 #include "table.h"
 
 #include <ctype.h>
@@ -17,12 +18,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BOARD_LINK "/memfd:" COHI_BOARD_NAME " (deleted)"
+#define BOARD_LINK   "/memfd:" COHI_BOARD_NAME " (deleted)"
+#define SUMMARY_LINK "/memfd:" COHI_SUMMARY_NAME " (deleted)"
 
+/* A host's part of a job, or a summary, which has the ranks of all hosts. */
 struct job {
     dev_t device;
     ino_t inode;
     cohi_board board;
+    cohi_summary *summary; /* NULL: the board is what there is */
 };
 
 struct jobs {
@@ -42,32 +46,45 @@ static int is_known(const struct jobs *jobs, const struct stat *info)
     return 0;
 }
 
-static void add_job(struct jobs *jobs, const struct stat *info, int fd)
+static int open_job(struct job *job, int fd, int is_summary)
 {
-    struct job job = {.device = info->st_dev, .inode = info->st_ino};
+    if (is_summary) {
+        job->summary = cohi_summary_view(fd);
+        return job->summary ? 0 : -1;
+    }
+    if (cohi_board_view(fd, &job->board) == COH_OK)
+        return 0;
+    cohi_os_close(fd);
+    return -1;
+}
+
+static void add_job(struct jobs *jobs, const struct stat *info, int fd, int is_summary)
+{
+    struct job job = {.device = info->st_dev, .inode = info->st_ino, .board = {.fd = -1}};
     struct job *longer = realloc(jobs->list, (jobs->count + 1) * sizeof *longer);
     if (longer)
         jobs->list = longer;
-    if (!longer || cohi_board_view(fd, &job.board) != COH_OK) {
+    else
         cohi_os_close(fd);
-        return;
-    }
-    jobs->list[jobs->count++] = job;
+    if (longer && open_job(&job, fd, is_summary) == 0)
+        jobs->list[jobs->count++] = job;
 }
 
-/* What a link says can be made up by a file's name; the board itself is checked when it is opened.
- */
+/* What a link says can be made up by a file's name; what it leads to is checked when it is opened. */
 static void look_at_link(struct jobs *jobs, int folder, const char *name)
 {
-    char target[sizeof BOARD_LINK + 1] = "";
+    char target[sizeof SUMMARY_LINK + sizeof BOARD_LINK] = "";
     struct stat info;
-    if (readlinkat(folder, name, target, sizeof target - 1) < 0 || strcmp(target, BOARD_LINK) != 0)
+    if (readlinkat(folder, name, target, sizeof target - 1) < 0)
+        return;
+    int is_summary = strcmp(target, SUMMARY_LINK) == 0;
+    if (!is_summary && strcmp(target, BOARD_LINK) != 0)
         return;
     if (fstatat(folder, name, &info, 0) != 0 || info.st_uid != geteuid() || is_known(jobs, &info))
         return;
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
-        add_job(jobs, &info, fd);
+        add_job(jobs, &info, fd, is_summary);
 }
 
 static void look_at_process(struct jobs *jobs, const char *pid)
@@ -83,10 +100,42 @@ static void look_at_process(struct jobs *jobs, const char *pid)
         closedir(folder);
 }
 
+static uint64_t born(const struct job *job)
+{
+    return job->summary ? job->summary->created_ns : job->board.head->created_ns;
+}
+
+static void close_job(struct job *job)
+{
+    cohi_board_close(&job->board);
+    cohi_summary_close(job->summary);
+}
+
+/* Whether a summary shows the board's ranks too: the agent of that host is on this one. */
+static int is_in_summary(const struct jobs *jobs, const struct job *job)
+{
+    for (size_t i = 0; i < jobs->count; i++) {
+        const cohi_summary *summary = jobs->list[i].summary;
+        if (summary && !job->summary && job->board.head->job
+            && summary->job == job->board.head->job)
+            return 1;
+    }
+    return 0;
+}
+
+static void drop_doubles(struct jobs *jobs)
+{
+    for (size_t i = jobs->count; i-- > 0;) {
+        if (!is_in_summary(jobs, &jobs->list[i]))
+            continue;
+        close_job(&jobs->list[i]);
+        memmove(&jobs->list[i], &jobs->list[i + 1], (--jobs->count - i) * sizeof *jobs->list);
+    }
+}
+
 static int oldest_first(const void *a, const void *b)
 {
-    uint64_t one = ((const struct job *)a)->board.head->created_ns;
-    uint64_t other = ((const struct job *)b)->board.head->created_ns;
+    uint64_t one = born(a), other = born(b);
     return (one > other) - (one < other);
 }
 
@@ -109,6 +158,7 @@ static int find_jobs(struct jobs *jobs)
         fprintf(stderr, "cohort ps: /proc shows no process: it is not mounted here\n");
         return -1;
     }
+    drop_doubles(jobs);
     if (jobs->count > 0)
         qsort(jobs->list, jobs->count, sizeof *jobs->list, oldest_first);
     return 0;
@@ -116,65 +166,93 @@ static int find_jobs(struct jobs *jobs)
 
 /* ---- showing ---- */
 
-/* One rank as it is now. */
-struct sight {
-    int pid;
-    const char *state;
-    char doing[COHI_TABLE_CELL_BYTES];
-    uint64_t waiting_ns;                /* 0: it does not wait */
-    int waits_for;                      /* -1: for none in particular */
-    char awaits[COHI_TABLE_CELL_BYTES]; /* what its waits are for; "": it has not waited long */
+/* A job, whichever way it was found. */
+struct view {
+    const char *program, *version; /* of limited length */
+    int launcher, size, count;     /* pid or 0; ranks of the world; those that are shown */
+    uint64_t created_ns;
+    const char *host; /* of all that are shown; NULL: it differs, or is this one */
 };
 
-static struct sight look_at_rank(const cohi_board *board, int rank, uint64_t now)
+static struct view view_of(const struct job *job)
 {
-    cohi_slot *slot = cohi_board_slot(board, rank);
-    struct sight sight = {.pid = atomic_load(&slot->pid), .waits_for = -1};
-    sight.state = cohi_slot_describe(slot, sight.doing, sizeof sight.doing);
-    uint64_t since = atomic_load(&slot->since_ns);
-    if (strcmp(sight.state, "waiting") == 0 || strcmp(sight.state, "stopped") == 0) {
-        sight.waiting_ns = since && now > since ? now - since : 0;
-        sight.waits_for = atomic_load(&slot->waits_for);
-        cohi_doing_list(slot, sight.awaits, sizeof sight.awaits);
-    }
-    return sight;
+    const cohi_summary *summary = job->summary;
+    const cohi_board_head *head = job->board.head;
+    if (summary)
+        return (struct view){.program = summary->program,
+                             .version = summary->version,
+                             .launcher = summary->launcher,
+                             .size = (int)summary->size,
+                             .count = (int)summary->size,
+                             .created_ns = summary->created_ns};
+    return (struct view){.program = head->program,
+                         .version = head->version,
+                         .launcher = head->launcher,
+                         .size = (int)head->size,
+                         .count = (int)head->locals,
+                         .created_ns = head->created_ns,
+                         .host = head->locals < head->size ? head->host : NULL};
 }
 
-static void fill_row(const struct sight *sight, int rank, cohi_table_row *row)
+/* The index-th rank that is shown; *host is NULL where all are of this one. */
+static int look_at_rank(const struct job *job, int index, uint64_t now, const char **host,
+                        cohi_sight *sight)
 {
-    snprintf(row->cell[0], COHI_TABLE_CELL_BYTES, "%d", rank);
+    if (job->summary) {
+        cohi_summary_read(job->summary, index, now, sight);
+        *host = job->summary->rows[index].host;
+        return index;
+    }
+    int rank = cohi_board_ranks(&job->board)[index];
+    cohi_sight_look(&job->board, rank, now, sight);
+    *host = view_of(job).host;
+    return rank;
+}
+
+enum { RANK, HOST, PID, STATE, OPERATION, WAITING, FOR, COLUMNS };
+
+static void fill_row(const cohi_sight *sight, int rank, const char *host, cohi_table_row *row)
+{
+    snprintf(row->cell[RANK], COHI_TABLE_CELL_BYTES, "%d", rank);
+    snprintf(row->cell[HOST], COHI_TABLE_CELL_BYTES, "%.*s", COHI_HOST_NAME_BYTES,
+             host ? host : "");
     if (sight->pid)
-        snprintf(row->cell[1], COHI_TABLE_CELL_BYTES, "%d", sight->pid);
-    snprintf(row->cell[2], COHI_TABLE_CELL_BYTES, "%s", sight->state);
-    snprintf(row->cell[3], COHI_TABLE_CELL_BYTES, "%s", sight->doing);
-    cohi_duration_text(sight->waiting_ns, row->cell[4], COHI_TABLE_CELL_BYTES);
+        snprintf(row->cell[PID], COHI_TABLE_CELL_BYTES, "%d", sight->pid);
+    snprintf(row->cell[STATE], COHI_TABLE_CELL_BYTES, "%s", sight->state);
+    snprintf(row->cell[OPERATION], COHI_TABLE_CELL_BYTES, "%s", sight->doing);
+    cohi_duration_text(sight->waiting_ns, row->cell[WAITING], COHI_TABLE_CELL_BYTES);
     if (*sight->awaits)
-        snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "%s", sight->awaits);
+        snprintf(row->cell[FOR], COHI_TABLE_CELL_BYTES, "%s", sight->awaits);
     else if (sight->waits_for >= 0)
-        snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "rank %d", sight->waits_for);
+        snprintf(row->cell[FOR], COHI_TABLE_CELL_BYTES, "rank %d", sight->waits_for);
 }
 
 /* A job may have begun since `now`. */
-static uint64_t age_of(const cohi_board_head *head, uint64_t now)
+static uint64_t age_of(const struct view *view, uint64_t now)
 {
-    return now > head->created_ns ? now - head->created_ns : 0;
+    return now > view->created_ns ? now - view->created_ns : 0;
 }
 
 static int print_job(const struct job *job, uint64_t now)
 {
-    static const char *const titles[] = {"RANK", "PID", "STATE", "OPERATION", "WAITING", "FOR"};
-    const cohi_board_head *head = job->board.head;
+    static const char *const titles[COLUMNS] = {"RANK",      "HOST",    "PID", "STATE",
+                                                "OPERATION", "WAITING", "FOR"};
+    struct view view = view_of(job);
     char age[32], launcher[64] = "no launcher";
     cohi_table table;
-    cohi_duration_text(age_of(head, now), age, sizeof age);
-    if (head->launcher)
-        snprintf(launcher, sizeof launcher, "launcher %d", (int)head->launcher);
-    printf("%.64s: %s, ranks %u, age %s\n", head->program, launcher, head->size, age);
-    if (cohi_table_make(&table, titles, 6, head->size) != 0)
+    cohi_duration_text(age_of(&view, now), age, sizeof age);
+    if (view.launcher)
+        snprintf(launcher, sizeof launcher, "launcher %d", view.launcher);
+    printf("%.64s: %s, ranks %d, age %s\n", view.program, launcher, view.size, age);
+    if (cohi_table_make(&table, titles, COLUMNS, (size_t)view.count) != 0)
         return -1;
-    for (int rank = 0; rank < (int)head->size; rank++) {
-        struct sight sight = look_at_rank(&job->board, rank, now);
-        fill_row(&sight, rank, &table.rows[rank]);
+    if (!job->summary && !view.host)
+        cohi_table_hide(&table, HOST);
+    for (int i = 0; i < view.count; i++) {
+        cohi_sight sight;
+        const char *host;
+        int rank = look_at_rank(job, i, now, &host, &sight);
+        fill_row(&sight, rank, host, &table.rows[i]);
     }
     cohi_table_print(&table, "  ", stdout);
     cohi_table_free(&table);
@@ -199,11 +277,17 @@ static double seconds(uint64_t nanoseconds)
     return (double)nanoseconds / (double)COHI_NS_PER_S;
 }
 
-static json_t *rank_json(const cohi_board *board, int rank, uint64_t now)
+static json_t *rank_json(const struct job *job, int index, uint64_t now)
 {
-    struct sight sight = look_at_rank(board, rank, now);
+    cohi_sight sight;
+    const char *host;
+    char name[COHI_HOST_NAME_BYTES + 1] = "";
+    int rank = look_at_rank(job, index, now, &host, &sight);
     json_t *row =
         json_pack("{s:i, s:s, s:s}", "rank", rank, "state", sight.state, "operation", sight.doing);
+    if (host)
+        memcpy(name, host, COHI_HOST_NAME_BYTES);
+    json_object_set_new(row, "host", host ? cohi_json_text(name) : json_null());
     json_object_set_new(row, "pid", sight.pid ? json_integer(sight.pid) : json_null());
     json_object_set_new(row, "waiting_s",
                         sight.waiting_ns ? json_real(seconds(sight.waiting_ns)) : json_null());
@@ -215,17 +299,17 @@ static json_t *rank_json(const cohi_board *board, int rank, uint64_t now)
 
 static json_t *job_json(const struct job *job, uint64_t now)
 {
-    const cohi_board_head *head = job->board.head;
-    char program[sizeof head->program + 1] = "", version[sizeof head->version + 1] = "";
-    memcpy(program, head->program, sizeof head->program);
-    memcpy(version, head->version, sizeof head->version);
+    struct view view = view_of(job);
+    char program[64 + 1] = "", version[16 + 1] = "";
+    memcpy(program, view.program, sizeof program - 1);
+    memcpy(version, view.version, sizeof version - 1);
     json_t *ranks = json_array();
-    for (int rank = 0; rank < (int)head->size; rank++)
-        json_array_append_new(ranks, rank_json(&job->board, rank, now));
-    json_t *launcher = head->launcher ? json_integer(head->launcher) : json_null();
+    for (int i = 0; i < view.count; i++)
+        json_array_append_new(ranks, rank_json(job, i, now));
+    json_t *launcher = view.launcher ? json_integer(view.launcher) : json_null();
     return json_pack("{s:o, s:o, s:o, s:i, s:f, s:o}", "program", cohi_json_text(program),
-                     "version", cohi_json_text(version), "launcher", launcher, "size",
-                     (int)head->size, "age_s", seconds(age_of(head, now)), "ranks", ranks);
+                     "version", cohi_json_text(version), "launcher", launcher, "size", view.size,
+                     "age_s", seconds(age_of(&view, now)), "ranks", ranks);
 }
 
 static int print_json(const struct jobs *jobs)
@@ -258,9 +342,10 @@ static const cohi_flag_row flags[] = {
 static const cohi_usage usage = {
     .command = "cohort ps",
     .synopsis = "[--json]",
-    .summary = "Shows the running jobs of this user and what each rank is doing. It looks only; "
-               "the ranks\n"
-               "do not notice.",
+    .summary =
+        "Shows the running jobs of this user and what each rank is doing, those on other hosts "
+        "too\n"
+        "where their launcher is on this one. It looks only; the ranks do not notice.",
     .flags = flags,
     .notes = NULL,
 };
@@ -273,7 +358,7 @@ int cohi_tool_ps(int argc, char **argv)
     struct jobs jobs = {.now = cohi_now_ns()};
     status = find_jobs(&jobs) != 0 ? 1 : as_json ? print_json(&jobs) : print_jobs(&jobs);
     for (size_t i = 0; i < jobs.count; i++)
-        cohi_board_close(&jobs.list[i].board);
+        close_job(&jobs.list[i]);
     free(jobs.list);
     return status;
 }

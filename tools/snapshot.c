@@ -47,15 +47,24 @@ static void take_operation(cohi_slot *slot, uint64_t now, cohi_snapshot_row *row
 /* The operations of all ranks first: they are what changes soon. */
 void cohi_snapshot_take(cohi_snapshot *snapshot, const cohi_board *board, int again)
 {
-    int size = (int)board->head->size;
+    int count = (int)board->head->locals;
+    const int32_t *ranks = cohi_board_ranks(board);
     uint64_t now = cohi_now_ns();
     if (atomic_exchange(&snapshot->taken, 1) && !again)
         return;
-    for (int rank = 0; rank < size; rank++)
-        take_operation(cohi_board_slot(board, rank), now, &snapshot->rows[rank]);
-    for (int rank = 0; rank < size; rank++) {
+    for (int i = 0; i < count; i++)
+        take_operation(cohi_board_slot(board, ranks[i]), now, &snapshot->rows[ranks[i]]);
+    for (int i = 0; i < count; i++) {
+        int rank = ranks[i];
         char phrase[96];
         const char *state = cohi_slot_describe(cohi_board_slot(board, rank), phrase, sizeof phrase);
         snprintf(snapshot->rows[rank].state, sizeof snapshot->rows[rank].state, "%s", state);
     }
+}
+
+void cohi_snapshot_check(cohi_snapshot_row *row)
+{
+    row->state[sizeof row->state - 1] = '\0';
+    row->operation[sizeof row->operation - 1] = '\0';
+    row->awaits[sizeof row->awaits - 1] = '\0';
 }

@@ -33,21 +33,36 @@ static int column_width(const cohi_table *table, int column)
     return column == table->columns - 1 ? 0 : (int)width;
 }
 
+void cohi_table_hide(cohi_table *table, int column)
+{
+    table->hidden |= 1u << column;
+}
+
+/* A line of cells, of the titles where `row` is NULL. */
+static void print_line(const cohi_table *table, const int *width, const cohi_table_row *row,
+                       FILE *stream)
+{
+    const char *before = "";
+    for (int column = 0; column < table->columns; column++) {
+        if (table->hidden >> column & 1)
+            continue;
+        fprintf(stream, "%s%-*s", before, width[column],
+                row ? shown(row->cell[column]) : table->titles[column]);
+        before = "  ";
+    }
+    fputc('\n', stream);
+}
+
 void cohi_table_print(const cohi_table *table, const char *indent, FILE *stream)
 {
     int width[COHI_TABLE_COLUMNS];
     for (int column = 0; column < table->columns; column++)
         width[column] = column_width(table, column);
     fputs(indent, stream);
-    for (int column = 0; column < table->columns; column++)
-        fprintf(stream, "%s%-*s", column ? "  " : "", width[column], table->titles[column]);
-    fputc('\n', stream);
+    print_line(table, width, NULL, stream);
     for (size_t i = 0; i < table->count; i++) {
         fputs(indent, stream);
-        for (int column = 0; column < table->columns; column++)
-            fprintf(stream, "%s%-*s", column ? "  " : "", width[column],
-                    shown(table->rows[i].cell[column]));
-        fputc('\n', stream);
+        print_line(table, width, &table->rows[i], stream);
     }
 }
 

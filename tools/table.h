@@ -15,12 +15,14 @@ typedef struct cohi_table_row {
 typedef struct cohi_table {
     const char *const *titles;
     int columns;
+    unsigned hidden; /* a bit for each column that is not shown; never the last */
     size_t count;
     cohi_table_row *rows;
 } cohi_table;
 
 /* A table with room for `rows`; all cells empty. 0, or -1 when there is no memory. */
 int cohi_table_make(cohi_table *table, const char *const *titles, int columns, size_t rows);
+void cohi_table_hide(cohi_table *table, int column);
 void cohi_table_free(cohi_table *table);
 
 /* Writes it, each line after `indent`; an empty cell shows as "-". */

@@ -66,6 +66,11 @@ typedef enum cohi_check_level {
       "fail any call that waits this long, even for a rank that is only busy")                     \
     X(link_timeout, COHI_KNOB_SECONDS, "COHORT_LINK_TIMEOUT", "10",                                \
       "how long a rank on another host may be silent before it counts as lost")                    \
+    X(net_interface, COHI_KNOB_TEXT, "COHORT_NET_INTERFACE", "",                                   \
+      "the network between hosts: an interface (eth0) or a subnet (10.0.0.0/8, fd00::/8); by "     \
+      "itself all that are up")                                                                    \
+    X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
+      "ports at which ranks listen for those of other hosts, first-last; by itself any")           \
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \

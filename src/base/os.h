@@ -39,6 +39,16 @@ int cohi_os_fd_above_stdio(int *fd);
 /* A second descriptor of the same file. */
 int cohi_os_fd_copy(int fd, int *copy);
 
+/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
+ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
+
+/* Identifies this boot of this host; equal exactly for processes that could share memory. */
+uint64_t cohi_os_host_id(void);
+
+/* Identifies the network that this process sees, of this boot of the host: where it is equal, so is
+ * the loopback address. 0 where the kernel does not tell. */
+uint64_t cohi_os_network_id(void);
+
 int cohi_os_random(void *bytes, size_t count);
 
 /* Takes a connection if one is waiting; EAGAIN when none is. It never blocks. */
@@ -161,9 +171,6 @@ char cohi_os_process_state(pid_t pid);
  */
 char cohi_os_state_in(const char *path);
 
-/* The beginning of a file, ended by a zero; how many bytes that is, or -1. */
-ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
-
 /* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling
  * thread does not count. False where that cannot be known. */
 bool cohi_os_thread_wants_core(pid_t pid, int thread);
@@ -198,8 +205,8 @@ int cohi_os_core_count(void);
 /* The core that the calling thread is on, or -1 where the kernel does not tell. */
 int cohi_os_core_now(void);
 
-/* Identifies this boot of this host; equal exactly for processes that could share memory. */
-uint64_t cohi_os_host_id(void);
+/* What the host calls itself. */
+void cohi_os_host_name(char *text, size_t room);
 
 /* ---- threads (os_threads.c) ---- */
 
@@ -256,5 +263,31 @@ int cohi_os_receive(int fd, void *data, size_t bytes, int *fds, int fd_room, int
 /* Takes what has come, at most `bytes`, without waiting: EAGAIN when nothing has. Descriptors that
  * came with it are dropped. */
 int cohi_os_receive_now(int fd, void *data, size_t bytes, size_t *got);
+
+/* ---- the network (os_net.c) ---- */
+
+/* An address of IPv4 or IPv6, in the order of the network. */
+typedef struct cohi_os_address {
+    unsigned char family; /* 4 or 6; 0: none */
+    unsigned char bytes[16];
+} cohi_os_address;
+
+enum { COHI_OS_ADDRESS_TEXT = 48 };
+void cohi_os_address_text(const cohi_os_address *address, char text[COHI_OS_ADDRESS_TEXT]);
+
+/* Up to `room` addresses of this host that others may reach, those of IPv4 first. `choice` is the
+ * name of an interface or a subnet; "" takes all but the loopback's. Returns how many; -1 when
+ * `choice` is neither. */
+int cohi_os_addresses(const char *choice, cohi_os_address *addresses, int room);
+
+/* Listens on the address, or on all for NULL; port 0 is any that is free. *port is the one. */
+int cohi_os_net_listen(const cohi_os_address *address, uint16_t *port, int *fd);
+
+/* Connects before `deadline_ns`. What is sent goes out at once. */
+int cohi_os_net_connect(const cohi_os_address *address, uint16_t port, uint64_t deadline_ns,
+                        int *fd);
+
+/* For a connection that was accepted: what is sent goes out at once. */
+void cohi_os_net_hurry(int fd);
 
 #endif

@@ -135,3 +135,47 @@ int cohi_os_random(void *bytes, size_t count)
     cohi_cancel_release(held);
     return error;
 }
+
+ssize_t cohi_os_read_start(const char *path, char *text, size_t room)
+{
+    int held = cohi_cancel_hold();
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = read(fd, text, room - 1);
+        close(fd);
+    }
+    cohi_cancel_release(held);
+    text[got > 0 ? got : 0] = '\0';
+    return got;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+static uint64_t boot_hash(void)
+{
+    char text[128];
+    ssize_t got = cohi_os_read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    return hash_bytes(UINT64_C(0xcbf29ce484222325), text, got > 0 ? (size_t)got : 0);
+}
+
+uint64_t cohi_os_host_id(void)
+{
+    char text[128];
+    uint64_t hash = boot_hash();
+    if (gethostname(text, sizeof text) == 0)
+        hash = hash_bytes(hash, text, strnlen(text, sizeof text));
+    return hash;
+}
+
+uint64_t cohi_os_network_id(void)
+{
+    char text[128];
+    ssize_t got = readlink("/proc/thread-self/ns/net", text, sizeof text);
+    return got > 0 ? hash_bytes(boot_hash(), text, (size_t)got) : 0;
+}

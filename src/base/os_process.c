@@ -48,20 +48,6 @@ int cohi_os_poll(struct pollfd *set, unsigned long count, int timeout_ms)
     return ppoll(set, (nfds_t)count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
-ssize_t cohi_os_read_start(const char *path, char *text, size_t room)
-{
-    int held = cohi_cancel_hold();
-    ssize_t got = -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        got = read(fd, text, room - 1);
-        close(fd);
-    }
-    cohi_cancel_release(held);
-    text[got > 0 ? got : 0] = '\0';
-    return got;
-}
-
 char cohi_os_state_in(const char *path)
 {
     char line[512];
@@ -175,23 +161,11 @@ int cohi_os_core_now(void)
     return sched_getcpu();
 }
 
-static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)
+void cohi_os_host_name(char *text, size_t room)
 {
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    return hash;
-}
-
-uint64_t cohi_os_host_id(void)
-{
-    char text[128];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    ssize_t got = cohi_os_read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
-    if (got > 0)
-        hash = hash_bytes(hash, text, (size_t)got);
-    if (gethostname(text, sizeof text) == 0)
-        hash = hash_bytes(hash, text, strnlen(text, sizeof text));
-    return hash;
+    if (gethostname(text, room) != 0)
+        snprintf(text, room, "unknown");
+    text[room - 1] = '\0';
 }
 
 const char *cohi_os_signal_text(int signal)

@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { HEAD_BYTES = 4096 }; /* the slots start on a page of their own */
+enum { PAGE_BYTES = 4096 }; /* the tables behind the head start on one, and so do the slots */
 
-_Static_assert(sizeof(cohi_board_head) <= HEAD_BYTES, "the head fits before them");
+_Static_assert(sizeof(cohi_board_head) <= PAGE_BYTES, "the head fits before them");
 
 static size_t round_up(size_t value, size_t to)
 {
@@ -42,15 +42,19 @@ size_t cohi_slot_record_offset(int size, int team, uint32_t epoch, int index)
     return cohi_slot_meet_offset(size, team) + sizeof(cohi_meet) + record * sizeof(cohi_record);
 }
 
-size_t cohi_slot_lane_offset(int size, int from)
+size_t cohi_slot_landing_offset(int size, int from)
 {
-    return round_up(cohi_slot_meet_offset(size, COHI_TEAMS), HEAD_BYTES)
-           + (size_t)from * COHI_LANE_BYTES;
+    return cohi_slot_meet_offset(size, COHI_TEAMS) + (size_t)from * COHI_LANDING_BYTES;
+}
+
+size_t cohi_slot_control_bytes(int size)
+{
+    return round_up(cohi_slot_landing_offset(size, size), PAGE_BYTES);
 }
 
 size_t cohi_slot_staging_offset(int size, int team)
 {
-    return cohi_slot_lane_offset(size, size) + (size_t)team * sizeof(cohi_staging);
+    return cohi_slot_control_bytes(size) + (size_t)team * sizeof(cohi_staging);
 }
 
 size_t cohi_slot_log_offset(int size)
@@ -58,38 +62,106 @@ size_t cohi_slot_log_offset(int size)
     return cohi_slot_staging_offset(size, COHI_TEAMS);
 }
 
-_Static_assert(sizeof(cohi_staging) % HEAD_BYTES == 0, "staging areas are whole pages");
-_Static_assert(offsetof(cohi_staging, in) % HEAD_BYTES == 0, "and so are their scratches");
-_Static_assert(COHI_LOG_BYTES % HEAD_BYTES == 0, "and so are logs");
-
-/* A page multiple, so that no two ranks' words are ever prefetched together. */
-size_t cohi_slot_stride(int size)
+size_t cohi_slot_lane_offset(int size, int from_index)
 {
-    return cohi_slot_log_offset(size) + COHI_LOG_BYTES;
+    return cohi_slot_log_offset(size) + COHI_LOG_BYTES + (size_t)from_index * COHI_LANE_BYTES;
 }
 
-static size_t board_bytes(size_t size, size_t stride)
+_Static_assert(sizeof(cohi_staging) % PAGE_BYTES == 0, "staging areas are whole pages");
+_Static_assert(offsetof(cohi_staging, in) % PAGE_BYTES == 0, "and so are their scratches");
+_Static_assert(COHI_LOG_BYTES % PAGE_BYTES == 0, "and so are logs");
+_Static_assert(COHI_LANE_BYTES % PAGE_BYTES == 0, "and so are lanes");
+
+/* A page multiple, so that no two ranks' words are ever prefetched together. */
+size_t cohi_slot_stride(int size, int locals)
 {
-    return HEAD_BYTES + size * stride;
+    return cohi_slot_lane_offset(size, locals);
+}
+
+/* ---- the tables between the head and the slots ---- */
+
+static size_t names_at(int size)
+{
+    return PAGE_BYTES + (size_t)size * sizeof(uint64_t);
+}
+
+static size_t indices_at(int size)
+{
+    return names_at(size) + (size_t)size * sizeof(cohi_host_name);
+}
+
+static size_t ranks_at(int size)
+{
+    return indices_at(size) + (size_t)size * sizeof(int32_t);
+}
+
+static size_t slots_at(int size, int locals)
+{
+    return round_up(ranks_at(size) + (size_t)locals * sizeof(int32_t), PAGE_BYTES);
+}
+
+static void *table(const cohi_board *board, size_t offset)
+{
+    return (char *)board->head + offset;
+}
+
+_Atomic uint64_t *cohi_board_told(const cohi_board *board, int rank)
+{
+    return (_Atomic uint64_t *)table(board, PAGE_BYTES) + rank;
+}
+
+cohi_host_name *cohi_board_host_name(const cohi_board *board, int host)
+{
+    return (cohi_host_name *)table(board, names_at((int)board->head->size)) + host;
+}
+
+const int32_t *cohi_board_ranks(const cohi_board *board)
+{
+    return table(board, ranks_at((int)board->head->size));
+}
+
+int cohi_board_index(const cohi_board *board, int rank)
+{
+    return ((const int32_t *)table(board, indices_at((int)board->head->size)))[rank];
+}
+
+/* Where the rank's slot begins in the board. */
+static size_t slot_at(const cohi_board *board, int rank)
+{
+    const cohi_board_head *head = board->head;
+    return slots_at((int)head->size, (int)head->locals)
+           + (size_t)cohi_board_index(board, rank) * head->stride;
 }
 
 cohi_slot *cohi_board_slot(const cohi_board *board, int rank)
 {
-    return (cohi_slot *)((char *)board->head + HEAD_BYTES + (size_t)rank * board->head->stride);
+    return cohi_board_index(board, rank) < 0 ? NULL : table(board, slot_at(board, rank));
 }
 
-static void write_head(cohi_board_head *head, int size, pid_t launcher, const char *program,
-                       const cohi_profile *profile)
+void cohi_board_ring(const cohi_board *board)
 {
-    head->profile = *profile;
-    head->size = (uint32_t)size;
-    head->stride = cohi_slot_stride(size);
-    head->launcher = (int32_t)launcher;
-    head->created_ns = cohi_now_ns();
-    snprintf(head->version, sizeof head->version, "%s", coh_version_string());
-    snprintf(head->program, sizeof head->program, "%s", program);
-    head->magic = COHI_BOARD_MAGIC;
+    for (uint32_t i = 0; i < board->head->locals; i++)
+        cohi_slot_ring(cohi_board_slot(board, cohi_board_ranks(board)[i]));
 }
+
+/* What every job needs of a slot is backed at once: all up to the area of the world's team.
+ * Other teams, landings and lanes come when they are used. */
+static size_t needed_of_slot(int size)
+{
+    return cohi_slot_meet_offset(size, 1);
+}
+
+size_t cohi_board_bytes(int size, int locals)
+{
+    return slots_at(size, locals) + (size_t)locals * cohi_slot_stride(size, locals);
+}
+
+size_t cohi_board_needed(int size, int locals)
+{
+    return slots_at(size, locals) + (size_t)locals * needed_of_slot(size);
+}
+
+/* ---- backing with memory ---- */
 
 static coh_status commit(cohi_board *board, size_t from, size_t to)
 {
@@ -103,7 +175,7 @@ static coh_status commit(cohi_board *board, size_t from, size_t to)
 coh_status cohi_board_commit(cohi_board *board, int rank, int team)
 {
     int size = (int)board->head->size;
-    size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
+    size_t slot = slot_at(board, rank);
     return commit(board, slot + cohi_slot_meet_offset(size, team),
                   slot + cohi_slot_meet_offset(size, team + 1));
 }
@@ -111,8 +183,7 @@ coh_status cohi_board_commit(cohi_board *board, int rank, int team)
 /* Where the rank's staging area of the team begins in the board. */
 static size_t staging_at(const cohi_board *board, int rank, int team)
 {
-    size_t slot = HEAD_BYTES + (size_t)rank * board->head->stride;
-    return slot + cohi_slot_staging_offset((int)board->head->size, team);
+    return slot_at(board, rank) + cohi_slot_staging_offset((int)board->head->size, team);
 }
 
 coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team)
@@ -124,37 +195,69 @@ coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team)
 coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team)
 {
     size_t at = staging_at(board, rank, team);
-    return commit(board, at + offsetof(cohi_staging, in), at + sizeof(cohi_staging));
+    return commit(board, at + offsetof(cohi_staging, in), at + offsetof(cohi_staging, level));
+}
+
+coh_status cohi_board_commit_level(cohi_board *board, int rank, int team)
+{
+    size_t at = staging_at(board, rank, team);
+    return commit(board, at + offsetof(cohi_staging, level), at + sizeof(cohi_staging));
 }
 
 coh_status cohi_board_commit_log(cohi_board *board, int rank)
 {
-    size_t log = HEAD_BYTES + (size_t)rank * board->head->stride
-                 + cohi_slot_log_offset((int)board->head->size);
+    size_t log = slot_at(board, rank) + cohi_slot_log_offset((int)board->head->size);
     return commit(board, log, log + COHI_LOG_BYTES);
 }
 
-/* What every job needs of a slot is backed at once: all up to the area of the world's team.
- * Other teams, and lanes, come when they are used. */
-static size_t needed_of_slot(int size)
+/* ---- making ---- */
+
+static int locals_of(const cohi_board_spec *spec)
 {
-    return cohi_slot_meet_offset(size, 1);
+    return spec->ranks ? spec->count : spec->size;
 }
 
-static coh_status prepare_slots(cohi_board *board, int size, pid_t launcher, const char *program,
-                                const cohi_profile *profile)
+static void write_head(const cohi_board_spec *spec, cohi_board_head *head)
 {
-    size_t stride = cohi_slot_stride(size);
-    coh_status status = commit(board, 0, HEAD_BYTES);
-    for (int rank = 0; rank < size && status == COH_OK; rank++) {
-        size_t slot = HEAD_BYTES + (size_t)rank * stride;
+    head->profile = *spec->profile;
+    head->size = (uint32_t)spec->size;
+    head->locals = (uint32_t)locals_of(spec);
+    head->stride = cohi_slot_stride(spec->size, locals_of(spec));
+    head->launcher = (int32_t)spec->launcher;
+    head->created_ns = cohi_now_ns();
+    head->job = spec->job;
+    snprintf(head->version, sizeof head->version, "%s", coh_version_string());
+    snprintf(head->host, sizeof head->host, "%s", spec->host);
+    snprintf(head->program, sizeof head->program, "%s", spec->program);
+    head->magic = COHI_BOARD_MAGIC;
+}
+
+static void list_ranks(const cohi_board_spec *spec, cohi_board *board)
+{
+    int32_t *indices = table(board, indices_at(spec->size));
+    int32_t *ranks = table(board, ranks_at(spec->size));
+    for (int rank = 0; rank < spec->size; rank++)
+        indices[rank] = -1;
+    for (int i = 0; i < locals_of(spec); i++) {
+        ranks[i] = spec->ranks ? spec->ranks[i] : i;
+        indices[ranks[i]] = i;
+    }
+}
+
+static coh_status prepare_slots(const cohi_board_spec *spec, cohi_board *board)
+{
+    int size = spec->size, locals = locals_of(spec);
+    coh_status status = commit(board, 0, slots_at(size, locals));
+    for (int i = 0; i < locals && status == COH_OK; i++) {
+        size_t slot = slots_at(size, locals) + (size_t)i * cohi_slot_stride(size, locals);
         status = commit(board, slot, slot + needed_of_slot(size));
     }
     if (status != COH_OK)
         return status;
-    write_head(board->head, size, launcher, program, profile);
-    for (int rank = 0; rank < size; rank++)
-        atomic_store(&cohi_board_slot(board, rank)->waits_for, -1);
+    write_head(spec, board->head);
+    list_ranks(spec, board);
+    for (int i = 0; i < locals; i++)
+        atomic_store(&cohi_board_slot(board, cohi_board_ranks(board)[i])->waits_for, -1);
     return COH_OK;
 }
 
@@ -169,43 +272,77 @@ static coh_status check_memory(int size, size_t needed)
                      needed, text);
 }
 
-coh_status cohi_board_create(int size, pid_t launcher, const char *program,
-                             const cohi_profile *profile, cohi_board *board)
+/* A caller's mistake would be memory overwritten. */
+static coh_status check_spec(const cohi_board_spec *spec)
 {
-    size_t bytes = board_bytes((size_t)size, cohi_slot_stride(size));
-    size_t needed = board_bytes((size_t)size, needed_of_slot(size));
-    int fd;
-    coh_status status = check_memory(size, needed);
-    if (status != COH_OK)
-        return status;
-    int error = cohi_os_shared_create(COHI_BOARD_NAME, bytes, &fd);
+    int before = -1;
+    bool sound = spec->size > 0 && spec->size <= COHI_RANKS_MAX && locals_of(spec) > 0
+                 && locals_of(spec) <= spec->size;
+    for (int i = 0; sound && spec->ranks && i < spec->count; before = spec->ranks[i++])
+        sound = spec->ranks[i] > before && spec->ranks[i] < spec->size;
+    if (sound)
+        return COH_OK;
+    return cohi_fail(COH_INVALID_ARGUMENT,
+                     "a board is for 1 to %d ranks of which those of its host are listed in "
+                     "ascending order; it was asked for %d of %d",
+                     COHI_RANKS_MAX, locals_of(spec), spec->size);
+}
+
+static coh_status map_new(size_t bytes, cohi_board *board)
+{
+    int fd, error = cohi_os_shared_create(COHI_BOARD_NAME, bytes, &fd);
     if (error)
         return cohi_fail_os(error, "cannot make the job's board of %zu bytes", bytes);
     void *base;
-    error = cohi_os_map_shared(fd, bytes, HEAD_BYTES, &base);
+    error = cohi_os_map_shared(fd, bytes, PAGE_BYTES, &base);
     if (error) {
         cohi_os_close(fd);
         return cohi_fail_os(error, "cannot map the job's board of %zu bytes", bytes);
     }
     *board = (cohi_board){.head = base, .bytes = bytes, .fd = fd};
-    status = prepare_slots(board, size, launcher, program, profile);
+    return COH_OK;
+}
+
+coh_status cohi_board_create(const cohi_board_spec *spec, cohi_board *board)
+{
+    coh_status status = check_spec(spec);
+    if (status == COH_OK)
+        status = check_memory(spec->size, cohi_board_needed(spec->size, locals_of(spec)));
+    if (status == COH_OK)
+        status = map_new(cohi_board_bytes(spec->size, locals_of(spec)), board);
+    if (status != COH_OK)
+        return status;
+    status = prepare_slots(spec, board);
     if (status != COH_OK)
         cohi_board_close(board);
     return status;
 }
 
-static int layout_fits(const cohi_board_head *head, size_t bytes)
+/* ---- opening ---- */
+
+static bool numbers_fit(const cohi_board_head *head, size_t bytes)
 {
-    return head->magic == COHI_BOARD_MAGIC && head->size > 0 && head->size <= COHI_RANKS_MAX
-           && head->stride == cohi_slot_stride((int)head->size)
-           && bytes == board_bytes(head->size, head->stride);
+    if (head->magic != COHI_BOARD_MAGIC || head->size == 0 || head->size > COHI_RANKS_MAX
+        || head->locals == 0 || head->locals > head->size)
+        return false;
+    int size = (int)head->size, locals = (int)head->locals;
+    return head->stride == cohi_slot_stride(size, locals)
+           && bytes == cohi_board_bytes(size, locals);
+}
+
+static bool layout_fits(const cohi_board *board)
+{
+    bool fits = numbers_fit(board->head, board->bytes);
+    for (int rank = 0; fits && rank < (int)board->head->size; rank++)
+        fits = cohi_board_index(board, rank) < (int)board->head->locals;
+    return fits;
 }
 
 static coh_status map_board(int fd, int protection, cohi_board *board)
 {
     size_t bytes;
     int error = cohi_os_file_bytes(fd, &bytes);
-    if (error || bytes < HEAD_BYTES)
+    if (error || bytes < PAGE_BYTES)
         return cohi_fail(COH_TRANSPORT, "the descriptor given for the job's board is not a board");
     void *base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
@@ -216,7 +353,7 @@ static coh_status map_board(int fd, int protection, cohi_board *board)
 
 static coh_status check_layout(const cohi_board *board)
 {
-    if (layout_fits(board->head, board->bytes))
+    if (layout_fits(board))
         return COH_OK;
     if (board->head->magic == COHI_BOARD_MAGIC)
         return cohi_fail(COH_MISMATCH,

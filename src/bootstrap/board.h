@@ -3,7 +3,7 @@
  *
  * How the ranks of a job find each other, and what they publish: the launcher's descriptor, the
  * unique id, the group's links, the board.
- * Uses base and memory. The launcher and `cohort ps` use it without the rooms above, so it gives
+ * Uses base, memory and secure. The launcher and `cohort ps` use it without the rooms above, so it gives
  * words on the board no meaning beyond their layout.
  * Hides sockets, descriptors that travel, and who writes which cache line.
  */
@@ -12,12 +12,13 @@
  *
  * A board is one sealed memfd that every rank of the job on this host maps, the launcher too, and
  * that `cohort ps` opens through /proc. It has no name in any file system and is gone with its last
- * user. It holds one slot a rank. A slot says who the rank is and what it is doing, and has the
- * words through which others wake it, warn it and meet it.
+ * user. It holds one slot for each rank of its host. A slot says who the rank is and what it is
+ * doing, and has the words through which others wake it, warn it and meet it. Of ranks on other
+ * hosts the board has one word each, see bootstrap/elsewhere.h.
  *
  * Whether peers use each other's slots directly is the engine's affair: ranks that are mapped do;
- * for others the slot is a segment that the engine writes into. So everything in a slot is at the
- * same offset for all ranks, and holds no pointers.
+ * for others the first cohi_slot_control_bytes of a slot are a segment that the engine writes into.
+ * So everything there is at the same offset on all hosts, and holds no pointers.
  */
 #ifndef COHI_BOOTSTRAP_BOARD_H
 #define COHI_BOOTSTRAP_BOARD_H
@@ -35,16 +36,18 @@
 #define COHI_BOARD_MAGIC UINT64_C(0x31647261626f6843)
 
 enum {
-    /* On one host: each rank keeps a record of each other, so memory goes by the square. */
+    /* Of a world, over all hosts: waits show sets of ranks as bitmaps of this length. */
     COHI_RANKS_MAX = 1024,
     COHI_ROUNDS = 10, /* of a dissemination over as many */
     COHI_TEAMS = 64,  /* that a rank can be in at once: the world, the host's, and others */
     COHI_LANE_BYTES = 65536,
+    COHI_LANDING_BYTES = 512, /* words that a rank of another host puts, see core/message/lane.h */
     COHI_LOG_BYTES = 5 << 20, /* of puts under way to the rank, when races are looked for */
     COHI_LINE_PAIR = 128,     /* bytes that the hardware may fetch together */
     COHI_POST_BYTES = COHI_CACHE_LINE - 8,
     COHI_POST_WIDE = 16 * COHI_CACHE_LINE, /* of a longer contribution that still is in the post */
     COHI_ERROR_BYTES = 448,                /* of the message of a failed call */
+    COHI_CIRCLE_BYTES = 512,               /* who waits for whom, of ranks that were found stuck */
     COHI_POSTS = 4 /* epochs that a member can be ahead of another, plus one; a power of two */
 };
 
@@ -136,6 +139,9 @@ typedef struct cohi_staging {
     unsigned char scratch[COHI_POSTS][COHI_SCRATCH_BYTES];
     unsigned char in[2][COHI_STAGE_BYTES];
     unsigned char out[2][COHI_STAGE_BYTES];
+    /* Where the members of a team that spans hosts meet on this one (core/team/levels.h); the staging
+     * area itself is theirs then, since nobody else could use it. */
+    _Alignas(4096) cohi_meet level;
 } cohi_staging;
 
 /* ---- slot: one rank ---- */
@@ -215,6 +221,11 @@ typedef struct cohi_slot {
     /* Written by others: not 0 when a verdict was passed on a rank or a team. */
     _Alignas(COHI_CACHE_LINE) atomic_uint alarm;
 
+    /* And by ranks of other hosts: 0, or COHI_ENDED | code, as in the head; the circle that one of
+     * them has found, which is written before the verdicts on those in it. */
+    _Atomic uint64_t global_exit;
+    char circle[COHI_CIRCLE_BYTES];
+
     /* Rung by others after they wrote something here that this rank may sleep for. */
     _Alignas(COHI_CACHE_LINE) atomic_uint bell; /* futex; counts rings */
     atomic_uint sleepers;                       /* threads of this rank that announced sleep */
@@ -228,27 +239,40 @@ typedef struct cohi_slot {
     char error[COHI_ERROR_BYTES];                     /* "coh_put: there is no rank 9; ..." */
 
     /* Behind the slot: the verdict on each rank (see core/health/verdict.h); for each team an area in
-     * which it meets; for each rank a lane on which its messages come; for each team a staging
-     * area; a log for the race check. Reach them by the functions below. */
+     * which it meets; for each rank the landings of its messages from another host; for each team a
+     * staging area; a log for the race check; for each rank of this host a lane on which its
+     * messages come. Only the number of lanes depends on the host. Reach them by the functions
+     * below. */
 } cohi_slot;
 
 #define COHI_ENDED (UINT64_C(1) << 32)
 
+enum { COHI_HOST_NAME_BYTES = 56 };
+
+/* The name of a host, its end included. A name is written once. */
+typedef struct cohi_host_name {
+    atomic_uint state; /* 0, 1 while it is written, 2 */
+    char text[COHI_HOST_NAME_BYTES];
+} cohi_host_name;
+
 typedef struct cohi_board_head {
     uint64_t magic;
     char version[16]; /* of the library that made the board */
-    uint32_t size;    /* ranks */
+    uint32_t size;    /* ranks of the world */
+    uint32_t locals;  /* ranks of this host: those that have slots */
     int32_t launcher; /* pid of `cohort run`, or 0 */
     uint64_t stride;  /* bytes from one slot to the next */
     uint64_t created_ns;
-    char program[64];             /* what runs, for `cohort ps` */
-    _Atomic uint64_t global_exit; /* 0, or COHI_ENDED | code: the job is asked to end */
-    _Atomic uint64_t warned_ns;   /* the longest wait that a rank has warned of */
-    atomic_uint circle_state;     /* 0, 1 while `circle` is written, 2 */
-    char circle[512];             /* who waits for whom, of ranks that were found stuck */
-    atomic_uint race_state;       /* 0, 1 while `race` is written, 2 */
-    char race[768];               /* the first race that was named (core/onesided/race.h) */
-    cohi_profile profile;         /* of the host: all its ranks go by it */
+    uint64_t job; /* boards of one job have the same; 0: not known */
+    char host[COHI_HOST_NAME_BYTES];
+    char program[64];               /* what runs, for `cohort ps` */
+    _Atomic uint64_t global_exit;   /* 0, or COHI_ENDED | code: the job is asked to end */
+    _Atomic uint64_t warned_ns;     /* the longest wait that a rank has warned of */
+    atomic_uint circle_state;       /* 0, 1 while `circle` is written, 2 */
+    char circle[COHI_CIRCLE_BYTES]; /* who waits for whom, of ranks that were found stuck */
+    atomic_uint race_state;         /* 0, 1 while `race` is written, 2 */
+    char race[768];                 /* the first race that was named (core/onesided/race.h) */
+    cohi_profile profile;           /* of the host: all its ranks go by it */
 } cohi_board_head;
 
 typedef struct cohi_board {
@@ -257,9 +281,23 @@ typedef struct cohi_board {
     int fd; /* kept open: it is what `cohort ps` finds */
 } cohi_board;
 
-/* Makes a board for `size` ranks, which will use `profile`. */
-coh_status cohi_board_create(int size, pid_t launcher, const char *program,
-                             const cohi_profile *profile, cohi_board *board);
+/* What a board is made for. */
+typedef struct cohi_board_spec {
+    int size;                    /* ranks of the world */
+    const int *ranks;            /* of this host, in ascending order; NULL: all of the world */
+    int count;                   /* how many; not used where `ranks` is NULL */
+    pid_t launcher;              /* or 0 */
+    uint64_t job;                /* see cohi_board_head */
+    const char *host;            /* its name; cut to COHI_HOST_NAME_BYTES */
+    const char *program;         /* its name */
+    const cohi_profile *profile; /* that the ranks will use */
+} cohi_board_spec;
+
+coh_status cohi_board_create(const cohi_board_spec *spec, cohi_board *board);
+
+/* Bytes of such a board: all of it, and what of it is backed with memory from the start. */
+size_t cohi_board_bytes(int size, int locals);
+size_t cohi_board_needed(int size, int locals);
 
 /* Maps the board behind `fd`, checking that it is one and all of it is there. Takes `fd` over only
  * on success. COH_MISMATCH with both versions when another version of the library made it. */
@@ -270,18 +308,36 @@ coh_status cohi_board_view(int fd, cohi_board *board);
 
 void cohi_board_close(cohi_board *board);
 
+/* NULL for a rank of another host. */
 cohi_slot *cohi_board_slot(const cohi_board *board, int rank);
 
-/* Bytes of a slot and what is behind it, for `size` ranks. */
-size_t cohi_slot_stride(int size);
+/* The host's ranks in ascending order, head->locals of them; and the index of a rank among them, -1
+ * for a rank of another host. */
+const int32_t *cohi_board_ranks(const cohi_board *board);
+int cohi_board_index(const cohi_board *board, int rank);
+
+/* The word on a rank of any host and the name of a host, by its number: both are for
+ * bootstrap/elsewhere.h alone. There is room for as many hosts as ranks. */
+_Atomic uint64_t *cohi_board_told(const cohi_board *board, int rank);
+cohi_host_name *cohi_board_host_name(const cohi_board *board, int host);
+
+/* Wakes the threads of all ranks of this host that sleep. */
+void cohi_board_ring(const cohi_board *board);
+
+/* Bytes of a slot and what is behind it, for `size` ranks of which `locals` are on this host. */
+size_t cohi_slot_stride(int size, int locals);
+
+/* The part of them that ranks of other hosts write into. */
+size_t cohi_slot_control_bytes(int size);
 
 /* Offsets from the start of a slot. `team` is a team's number, `index` a member's index in it. */
 size_t cohi_slot_verdict_offset(int rank);
 size_t cohi_slot_meet_offset(int size, int team);
 size_t cohi_slot_record_offset(int size, int team, uint32_t epoch, int index);
-size_t cohi_slot_lane_offset(int size, int from);
+size_t cohi_slot_landing_offset(int size, int from);
 size_t cohi_slot_staging_offset(int size, int team);
 size_t cohi_slot_log_offset(int size);
+size_t cohi_slot_lane_offset(int size, int from_index); /* of the host's ranks */
 
 static inline _Atomic uint64_t *cohi_slot_verdict(cohi_slot *slot, int rank)
 {
@@ -304,12 +360,16 @@ static inline cohi_staging *cohi_slot_staging(cohi_slot *slot, int size, int tea
     return (cohi_staging *)((char *)slot + cohi_slot_staging_offset(size, team));
 }
 
-/* Backs what a rank needs to meet in `team` with memory. A lane is backed by its sender. */
+/* These are for ranks of the board's host. Backs what a rank needs to meet in `team` with memory. A
+ * lane is backed by its sender. */
 coh_status cohi_board_commit(cohi_board *board, int rank, int team);
 
 /* Backs the scratches of the rank's staging area of `team` with memory; and its stages. */
 coh_status cohi_board_commit_scratch(cohi_board *board, int rank, int team);
 coh_status cohi_board_commit_stages(cohi_board *board, int rank, int team);
+
+/* Backs what a rank needs to meet in `team` with those of its host, where the team spans several. */
+coh_status cohi_board_commit_level(cohi_board *board, int rank, int team);
 
 /* Backs the rank's log of puts with memory. */
 coh_status cohi_board_commit_log(cohi_board *board, int rank);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "secure/tls.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,30 +14,37 @@
 #include <unistd.h>
 
 #define HELLO_DEADLINE_NS (COHI_NS_PER_S) /* a rank sends its hello at once when it has connected */
+#define FAR_DEADLINE_NS   (5 * COHI_NS_PER_S) /* and one of another host when it has proved itself */
 /* How long even a crowd may not push a caller out: a rank on a busy host may lose its core between
  * connecting and sending. */
 #define GRACE_NS        (100 * COHI_NS_PER_MS)
 #define REFUSAL_LINE_NS (COHI_NS_PER_S) /* between two lines of the log */
 #define CROWDED_NS      (5 * COHI_NS_PER_MS)
 
-/* Places beyond one for each rank. */
-enum { SPARE_PLACES = 256 };
+/* Places beyond one for each rank; names and ports that one door is at. */
+enum { SPARE_PLACES = 256, LISTENERS = 3 };
 
 /* A connection whose hello is not complete. */
 struct caller {
     int fd;
-    bool ready; /* there may be something to read */
+    bool ready;    /* there may be something to read */
+    bool far;      /* it came over the network */
+    cohi_tls *tls; /* it proves itself; NULL: it need not, or has */
+    int proved;    /* the rank that it has proved to be */
+    short events;  /* to wait for */
     uint64_t since_ns;
     size_t got;
-    cohi_link_message hello;
+    cohi_hello hello;
 };
 
 struct cohi_door {
-    int listener;
-    unsigned char secret[COHI_SECRET_BYTES];
+    int listeners[LISTENERS];
+    int listener_count;
+    int far_listener; /* among them, or -1; it is not the door's to close */
+    cohi_tls_self self;
     int count, room;
     struct caller *callers; /* [room]; the first `count` are in use */
-    struct pollfd *set;     /* [room + 1]; the listener comes last */
+    struct pollfd *set;     /* [room + LISTENERS + others] */
     unsigned long long refused;
     uint64_t told_ns; /* when refusals were last logged; 0: never */
 };
@@ -55,6 +63,7 @@ static void tell_refusals(cohi_door *door, uint64_t now)
 
 static void remove_caller(cohi_door *door, int index)
 {
+    cohi_tls_end(door->callers[index].tls);
     door->callers[index] = door->callers[--door->count];
 }
 
@@ -70,7 +79,8 @@ static void refuse(cohi_door *door, int index, uint64_t now)
 static void refuse_late(cohi_door *door, uint64_t now)
 {
     for (int i = door->count - 1; i >= 0; i--)
-        if (now >= door->callers[i].since_ns + HELLO_DEADLINE_NS)
+        if (now >= door->callers[i].since_ns
+                       + (door->callers[i].far ? FAR_DEADLINE_NS : HELLO_DEADLINE_NS))
             refuse(door, i, now);
 }
 
@@ -105,68 +115,115 @@ static bool same_user(int fd)
     return cohi_os_peer_credentials(fd, &user, &process) == 0 && user == geteuid();
 }
 
-static void take_caller(cohi_door *door, int fd, uint64_t now)
+static void take_caller(cohi_door *door, int fd, bool far, uint64_t now)
 {
-    door->callers[door->count] = (struct caller){.fd = fd, .ready = true, .since_ns = now};
-    door->count++;
-    if (!same_user(fd))
+    struct caller *caller = &door->callers[door->count++];
+    *caller = (struct caller){
+        .fd = fd, .ready = true, .far = far, .proved = -1, .since_ns = now, .events = POLLIN};
+    if (far)
+        cohi_os_net_hurry(fd);
+    coh_status status = far ? cohi_tls_answer(&door->self, fd, &caller->tls) : COH_OK;
+    if (status != COH_OK)
+        cohi_log(COH_LOG_WARN, "init: a rank of another host cannot be let in: %s",
+                 coh_last_error());
+    if (status != COH_OK || (!far && !same_user(fd)))
         refuse(door, door->count - 1, now);
 }
 
-/* Takes all that wait outside, as far as there are places and descriptors; *crowded when there were
- * not enough. */
+/* The next that waits at a listener, as far as there are places and descriptors. EAGAIN: nobody
+ * waits; ENOSPC, EMFILE, ENFILE: there were not enough. */
+static int take_next(cohi_door *door, int listener, uint64_t now)
+{
+    bool far = listener == door->far_listener;
+    int fd, error = ENOSPC;
+    if (door->count < door->room || push_out(door, now))
+        error = cohi_os_accept(listener, &fd);
+    if (!error)
+        take_caller(door, fd, far, now);
+    return error;
+}
+
+static bool is_crowd(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOSPC;
+}
+
+/* Takes all that wait outside; *crowded when that was not possible. */
 static coh_status take_callers(cohi_door *door, bool *crowded)
 {
     uint64_t now = cohi_now_ns();
     *crowded = false;
-    for (;;) {
-        int fd, error = ENOSPC;
-        if (door->count < door->room || push_out(door, now))
-            error = cohi_os_accept(door->listener, &fd);
-        if (error == EAGAIN || error == ECONNABORTED)
-            return COH_OK;
-        if (error == EMFILE || error == ENFILE) {
-            if (door->count == 0)
-                return cohi_link_fail_descriptors("a rank could not be let in");
-            if (push_out(door, now))
-                continue;
-        }
-        *crowded = error == EMFILE || error == ENFILE || error == ENOSPC;
-        if (*crowded)
-            return COH_OK;
-        if (error)
-            return cohi_fail_os(error, "coh_init: rank 0 cannot let the others in");
-        take_caller(door, fd, now);
+    for (int i = 0; i < door->listener_count; i++) {
+        int error;
+        while ((error = take_next(door, door->listeners[i], now)) == 0
+               || ((error == EMFILE || error == ENFILE) && push_out(door, now)))
+            continue;
+        if ((error == EMFILE || error == ENFILE) && door->count == 0)
+            return cohi_link_fail_descriptors("a rank could not be let in");
+        *crowded = *crowded || is_crowd(error);
+        if (error != EAGAIN && error != ECONNABORTED && !is_crowd(error))
+            return cohi_fail_os(error, "coh_init: a leader cannot let the others in");
     }
+    return COH_OK;
 }
 
-/* Reads what there is. 1: the hello is complete; 0: more must come; -1: this is not a rank. */
+enum { WHOLE, PARTIAL, GONE, STRANGE }; /* what there is of a hello */
+
+/* One of this host shows the secret; one of another is the rank that it has proved to be. */
+static bool is_of_job(const cohi_door *door, const struct caller *caller)
+{
+    return caller->far ? caller->hello.frame.rank == caller->proved
+                       : same_secret(caller->hello.secret, door->self.secret);
+}
+
+/* Goes on with the handshake. Nothing that a stranger says is looked at before it is through. */
+static int prove(struct caller *caller)
+{
+    cohi_tls_turn turn = cohi_tls_step(caller->tls);
+    caller->events = turn == COHI_TLS_WRITES ? POLLOUT : POLLIN;
+    if (turn == COHI_TLS_FAILED)
+        return STRANGE;
+    if (turn != COHI_TLS_DONE)
+        return PARTIAL;
+    caller->proved = cohi_tls_peer(caller->tls);
+    cohi_tls_end(caller->tls);
+    caller->tls = NULL;
+    return WHOLE;
+}
+
+/* Reads what there is. One that left without a word asked only whether somebody is here. */
 static int read_hello(const cohi_door *door, struct caller *caller)
 {
     size_t got = 0;
+    caller->ready = false;
+    if (caller->tls) {
+        int proof = prove(caller);
+        if (proof != WHOLE)
+            return proof;
+    }
     int error = cohi_os_receive_now(caller->fd, (char *)&caller->hello + caller->got,
                                     sizeof caller->hello - caller->got, &got);
-    caller->ready = false;
     if (error)
-        return error == EAGAIN ? 0 : -1;
+        return error == EAGAIN ? PARTIAL : caller->got == 0 && error == ECONNRESET ? GONE : STRANGE;
     caller->got += got;
     if (caller->got < sizeof caller->hello)
-        return 0;
-    return cohi_link_check(&caller->hello) == 0 && caller->hello.kind == COHI_LINK_HELLO
-                   && same_secret(caller->hello.secret, door->secret)
-               ? 1
-               : -1;
+        return PARTIAL;
+    return cohi_link_check_hello(&caller->hello) == 0 && is_of_job(door, caller) ? WHOLE : STRANGE;
 }
 
 /* From the last to the first: one that is refused gives its place to one that was looked at. */
-static bool find_hello(cohi_door *door, cohi_link_message *hello, int *link)
+static bool find_hello(cohi_door *door, cohi_hello *hello, int *link)
 {
     for (int i = door->count - 1; i >= 0; i--) {
         struct caller *caller = &door->callers[i];
-        int read = caller->ready ? read_hello(door, caller) : 0;
-        if (read < 0)
+        int read = caller->ready ? read_hello(door, caller) : PARTIAL;
+        if (read == STRANGE)
             refuse(door, i, cohi_now_ns());
-        if (read <= 0)
+        if (read == GONE) {
+            cohi_os_close(caller->fd);
+            remove_caller(door, i);
+        }
+        if (read != WHOLE)
             continue;
         *hello = caller->hello;
         *link = caller->fd;
@@ -176,22 +233,42 @@ static bool find_hello(cohi_door *door, cohi_link_message *hello, int *link)
     return false;
 }
 
-/* While the door is full the listener is not polled: it would be readable all the time. */
-static void sleep_at(cohi_door *door, bool crowded, uint64_t until_ns)
+/* While the door is full the listeners are not polled: they would be readable all the time. */
+static int fill_set(cohi_door *door, bool crowded, const struct pollfd *others, int count)
+{
+    int filled = 0;
+    for (int i = 0; i < door->count; i++)
+        door->set[filled++] =
+            (struct pollfd){.fd = door->callers[i].fd, .events = door->callers[i].events};
+    for (int i = 0; i < door->listener_count; i++)
+        door->set[filled++] =
+            (struct pollfd){.fd = crowded ? -1 : door->listeners[i], .events = POLLIN};
+    for (int i = 0; i < count; i++)
+        door->set[filled++] = others[i];
+    return filled;
+}
+
+/* True when one of the others shows something. */
+static bool sleep_at(cohi_door *door, bool crowded, uint64_t until_ns, struct pollfd *others,
+                     int count)
 {
     uint64_t now = cohi_now_ns();
     uint64_t most = crowded && now + CROWDED_NS < until_ns ? now + CROWDED_NS : until_ns;
     uint64_t left_ms = now < most ? (most - now) / COHI_NS_PER_MS + 1 : 0;
-    for (int i = 0; i < door->count; i++)
-        door->set[i] = (struct pollfd){.fd = door->callers[i].fd, .events = POLLIN};
-    door->set[door->count] = (struct pollfd){.fd = crowded ? -1 : door->listener, .events = POLLIN};
-    if (cohi_os_poll(door->set, (size_t)door->count + 1, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
-        return;
+    int filled = fill_set(door, crowded, others, count), shown = 0;
+    if (cohi_os_poll(door->set, (size_t)filled, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
+        return false;
     for (int i = 0; i < door->count; i++)
         door->callers[i].ready = door->set[i].revents != 0;
+    for (int i = 0; i < count; i++) {
+        others[i].revents = door->set[filled - count + i].revents;
+        shown += others[i].revents != 0;
+    }
+    return shown > 0;
 }
 
-coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, cohi_link_message *hello, int *link)
+coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, struct pollfd *others, int count,
+                           cohi_hello *hello, int *link)
 {
     *link = -1;
     for (;;) {
@@ -201,47 +278,45 @@ coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, cohi_link_message
             return status;
         uint64_t now = cohi_now_ns();
         refuse_late(door, now);
-        if (now >= until_ns)
+        if (now >= until_ns || sleep_at(door, crowded, until_ns, others, count))
             return COH_OK;
-        sleep_at(door, crowded, until_ns);
     }
 }
 
 /* ---- opening and closing ---- */
 
-static coh_status listen_at(cohi_door *door, const cohi_id_layout *id)
+int cohi_door_listen(cohi_door *door, const char *name)
 {
-    char name[COHI_SOCKET_NAME_BYTES];
-    cohi_unique_id_socket(id, name);
-    int error = cohi_os_local_listen(name, &door->listener);
-    if (error == EADDRINUSE)
-        return cohi_fail(COH_INVALID_ARGUMENT,
-                         "coh_init: rank 0 of this unique id is taken by another process");
-    if (error)
-        return cohi_fail_os(error, "coh_init: rank 0 cannot listen for the others");
-    return COH_OK;
+    int error = cohi_os_local_listen(name, &door->listeners[door->listener_count]);
+    door->listener_count += error == 0;
+    return error;
+}
+
+void cohi_door_listen_far(cohi_door *door, int listener)
+{
+    door->far_listener = listener;
+    door->listeners[door->listener_count++] = listener;
 }
 
 coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door)
 {
     int room = size + SPARE_PLACES;
     cohi_door *made = calloc(1, sizeof *made);
-    coh_status status = COH_OK;
     if (made) {
-        *made = (cohi_door){.listener = -1, .room = room};
-        memcpy(made->secret, id->secret, sizeof made->secret);
+        *made = (cohi_door){.room = room,
+                            .far_listener = -1,
+                            .self = {.purpose = COHI_TLS_RENDEZVOUS, .rank = 0, .size = size}};
+        memcpy(made->self.secret, id->secret, sizeof made->self.secret);
+        memcpy(made->self.job, id->name, sizeof made->self.job);
         made->callers = calloc((size_t)room, sizeof *made->callers);
-        made->set = calloc((size_t)room + 1, sizeof *made->set);
+        made->set = calloc((size_t)(room + LISTENERS + size + 1), sizeof *made->set);
     }
-    if (!made || !made->callers || !made->set)
-        status = cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
-    if (status == COH_OK)
-        status = listen_at(made, id);
-    if (status == COH_OK)
-        *door = made;
-    else
+    if (!made || !made->callers || !made->set) {
         cohi_door_close(made);
-    return status;
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
+    }
+    *door = made;
+    return COH_OK;
 }
 
 void cohi_door_close(cohi_door *door)
@@ -249,9 +324,11 @@ void cohi_door_close(cohi_door *door)
     if (!door)
         return;
     tell_refusals(door, cohi_now_ns());
-    for (int i = 0; i < door->count; i++)
-        cohi_os_close(door->callers[i].fd);
-    cohi_os_close(door->listener);
+    for (; door->count > 0; remove_caller(door, door->count - 1))
+        cohi_os_close(door->callers[door->count - 1].fd);
+    for (int i = 0; i < door->listener_count; i++)
+        if (door->listeners[i] != door->far_listener)
+            cohi_os_close(door->listeners[i]);
     free(door->callers);
     free(door->set);
     free(door);

@@ -1,8 +1,9 @@
 /*
- * door.h - where rank 0 lets the others in.
+ * door.h - where a leader lets the ranks of its host in, and the root the leaders of the others.
  *
- * Any process of the host can connect. Rank 0 lets in processes of its own user that send a
- * whole hello with the job's secret. All connections are read at the same time, so a silent one
+ * Any process of the host can connect to a name, and any machine to a port. Let in are processes of
+ * the same user that send a whole hello with the job's secret, and over the network those that have
+ * proved before that they know it. All connections are read at the same time, so a silent one
  * delays nobody; it is dropped after a second, or sooner when its place is needed. Refusals are
  * logged by one line at once, and from then on counted, with a line a second at most.
  */
@@ -11,18 +12,28 @@
 
 #include "bootstrap/link.h"
 
+struct pollfd;
 typedef struct cohi_door cohi_door;
 
-/* Listens for the `size` ranks of the job. */
+/* A door for the `size` ranks of the job, that nobody can reach yet. It is rank 0's where it listens
+ * for ranks of other hosts. */
 coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door);
 
-/*
- * Waits for a hello of this job, at most until `until_ns` (of cohi_now_ns). *link is the
- * connection, which is the caller's then, or -1 when none came. COH_LIMIT when no descriptor is
- * left to let anybody in.
- */
-coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, cohi_link_message *hello, int *link);
+/* Listens at an abstract name of this host too. 0, or an errno: EADDRINUSE when it is taken. */
+int cohi_door_listen(cohi_door *door, const char *name);
 
+/* Listens for ranks of other hosts too, at a socket that stays the caller's (bootstrap/root.h). */
+void cohi_door_listen_far(cohi_door *door, int listener);
+
+/*
+ * Waits for a hello of this job, or until one of the `count` descriptors of `others` shows something
+ * (see poll(2)), at most until `until_ns` (of cohi_now_ns). *link is the connection, which is the
+ * caller's then, or -1 when none came. COH_LIMIT when no descriptor is left to let anybody in.
+ */
+coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, struct pollfd *others, int count,
+                           cohi_hello *hello, int *link);
+
+/* NULL is allowed. */
 void cohi_door_close(cohi_door *door);
 
 #endif

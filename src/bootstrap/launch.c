@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
-#include "bootstrap/unique_id.h"
+#include "bootstrap/link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,23 +22,32 @@ struct message {
     char version[16];
     int32_t rank;
     int32_t size;
+    uint32_t listens; /* a listening socket comes behind the board */
     coh_unique_id id;
 };
 
+enum { FDS = 2 }; /* that come with it: board, listener */
+
 /* ---- the launcher's side ---- */
 
-static int send_message(int fd, const struct message *message, int board_fd)
+/* The board's comes first. */
+static int send_message(int fd, const struct message *message, int board_fd, int listener_fd)
 {
-    return cohi_os_send(fd, message, sizeof *message, &board_fd, board_fd >= 0 ? 1 : 0, UINT64_MAX);
+    int fds[FDS], count = 0;
+    if (board_fd >= 0)
+        fds[count++] = board_fd;
+    if (listener_fd >= 0)
+        fds[count++] = listener_fd;
+    return cohi_os_send(fd, message, sizeof *message, fds, count, UINT64_MAX);
 }
 
 /* What was sent stays readable in the one end after the other is closed. */
-static int fill_socket(const struct message *message, int board_fd, int *fd)
+static int fill_socket(const struct message *message, int board_fd, int listener_fd, int *fd)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return errno;
-    int error = send_message(ends[1], message, board_fd);
+    int error = send_message(ends[1], message, board_fd, listener_fd);
     cohi_os_close(ends[1]);
     if (!error)
         error = cohi_os_fd_above_stdio(&ends[0]);
@@ -52,11 +61,13 @@ static int fill_socket(const struct message *message, int board_fd, int *fd)
     return 0;
 }
 
-coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int board_fd, int *fd)
+coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int board_fd,
+                             int listener_fd, int *fd)
 {
-    struct message message = {.magic = LAUNCH_MAGIC, .rank = rank, .size = size, .id = *id};
+    struct message message = {
+        .magic = LAUNCH_MAGIC, .rank = rank, .size = size, .listens = listener_fd >= 0, .id = *id};
     snprintf(message.version, sizeof message.version, "%s", coh_version_string());
-    int error = fill_socket(&message, board_fd, fd);
+    int error = fill_socket(&message, board_fd, listener_fd, fd);
     if (error)
         return cohi_fail_os(error, "cannot describe the job of %d ranks to rank %d", size, rank);
     return COH_OK;
@@ -89,6 +100,12 @@ static long list_others(char *list, size_t bytes)
                                  others_sizes[i], value);
     }
     return ranks;
+}
+
+bool cohi_launch_has_other(void)
+{
+    char list[256];
+    return list_others(list, sizeof list) > 0;
 }
 
 coh_status cohi_launch_refuse_others(void)
@@ -213,10 +230,10 @@ static coh_status check_message(const struct message *message, int rank, int siz
 }
 
 /* The reading that counts: of processes that race for it, the kernel lets one win. */
-static coh_status take_message(int fd, int rank, struct message *message, int *board_fd)
+static coh_status take_message(int fd, int rank, struct message *message, int fds[FDS])
 {
     union {
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(sizeof(int) * FDS)];
         struct cmsghdr align;
     } room;
     struct iovec part = {.iov_base = message, .iov_len = sizeof *message};
@@ -230,10 +247,10 @@ static coh_status take_message(int fd, int rank, struct message *message, int *b
     } while (got < 0 && errno == EINTR);
     if (got <= 0)
         return fail_used_up(fd, rank);
-    *board_fd = -1;
+    fds[0] = fds[1] = -1;
     struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
     if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
-        memcpy(board_fd, CMSG_DATA(rights), sizeof *board_fd);
+        memcpy(fds, CMSG_DATA(rights), rights->cmsg_len - CMSG_LEN(0));
     return COH_OK;
 }
 
@@ -256,9 +273,18 @@ static coh_status open_board(int board_fd, int rank, cohi_board *board)
     return status;
 }
 
+/* Without it the leaders of other hosts would wait in vain. */
+static coh_status keep_listener(const struct message *message, int *listener)
+{
+    if (message->listens && *listener < 0)
+        return cohi_link_fail_descriptors("the socket for other hosts did not reach rank 0");
+    int error = *listener < 0 ? 0 : cohi_os_fd_above_stdio(listener);
+    return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
+}
+
 static coh_status accept_first(const cohi_config *config, cohi_launch *launch)
 {
-    int rank, size, fd, board_fd = -1;
+    int rank, size, fd, fds[FDS] = {-1, -1};
     struct message message;
     coh_status status = parse_environment(config, &rank, &size, &fd);
     if (status == COH_OK)
@@ -268,16 +294,25 @@ static coh_status accept_first(const cohi_config *config, cohi_launch *launch)
     if (status == COH_OK)
         status = check_message(&message, rank, size);
     if (status == COH_OK)
-        status = take_message(fd, rank, &message, &board_fd);
+        status = take_message(fd, rank, &message, fds);
     if (status != COH_OK)
         return status;
 
     cohi_board board;
     (void)fcntl(fd, F_SETOWN, getpid());
     cohi_os_close(fd);
-    status = open_board(board_fd, rank, &board);
-    if (status == COH_OK)
-        *launch = (cohi_launch){.id = message.id, .rank = rank, .size = size, .board = board};
+    status = open_board(fds[0], rank, &board);
+    if (status != COH_OK) {
+        cohi_os_close(fds[1]);
+        return status;
+    }
+    *launch = (cohi_launch){
+        .id = message.id, .rank = rank, .size = size, .board = board, .listener = fds[1]};
+    status = keep_listener(&message, &launch->listener);
+    if (status != COH_OK) {
+        cohi_os_close(launch->listener);
+        cohi_board_close(&launch->board);
+    }
     return status;
 }
 
@@ -289,13 +324,23 @@ static struct told {
     int rank;
     int size;
     uint32_t joins;
+    int listener; /* of rank 0; -1: none */
 } told;
 
-/* The launcher's board serves the first job alone; rank 0 makes one for each of the others. */
+/* A copy of the socket for other hosts, or -1. */
+static coh_status copy_listener(int listener, int *copy)
+{
+    *copy = -1;
+    int error = listener < 0 ? 0 : cohi_os_fd_copy(listener, copy);
+    return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
+}
+
+/* The launcher's board serves the first job alone; leaders make one for each of the others. */
 static coh_status accept_again(cohi_launch *launch)
 {
     *launch = (cohi_launch){.rank = told.rank, .size = told.size, .board = {.fd = -1}};
-    return cohi_unique_id_derive(&told.id, told.joins, &launch->id);
+    coh_status status = copy_listener(told.listener, &launch->listener);
+    return status == COH_OK ? cohi_unique_id_derive(&told.id, told.joins, &launch->id) : status;
 }
 
 coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
@@ -304,7 +349,9 @@ coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
     bool again = told.process == getpid();
     coh_status status = again ? accept_again(launch) : accept_first(config, launch);
     if (status == COH_OK && !again)
-        told = (struct told){getpid(), launch->id, launch->rank, launch->size, 0};
+        told = (struct told){getpid(), launch->id, launch->rank, launch->size, 0, -1};
+    if (status == COH_OK && !again && launch->listener >= 0)
+        (void)copy_listener(launch->listener, &told.listener);
     if (status == COH_OK)
         told.joins++;
     pthread_mutex_unlock(&told_lock);

@@ -2,7 +2,8 @@
  * launch.h - how the launcher tells a process which rank of which job it is.
  *
  * One inherited descriptor (COHORT_JOB_FD), a local socket in which one message already waits:
- * the job's unique id, this process's rank, the size, and the board's descriptor. The id is a
+ * the job's unique id, this process's rank, the size, the descriptor of its host's board, and for
+ * rank 0 of a job on several hosts the socket on which it listens for the others. The id is a
  * secret, so it travels neither in the environment nor in an argument list. The first process
  * that reads it is the rank, and may join again, each time by an id derived from the first;
  * another one finds nothing there and is told so.
@@ -18,17 +19,24 @@ typedef struct cohi_launch {
     int rank;
     int size;
     cohi_board board; /* the launcher's; when joining again, head is NULL */
+    int listener;     /* of rank 0, for leaders on other hosts (bootstrap/root.h); -1: none */
 } cohi_launch;
 
 /* Makes the socket pair and leaves the message in it; *fd is to be inherited by the rank (it is
- * not close-on-exec). The caller closes *fd. */
-coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int board_fd, int *fd);
+ * not close-on-exec). The caller closes *fd, and its own board_fd and listener_fd (-1: none) when it
+ * likes. */
+coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int board_fd,
+                             int listener_fd, int *fd);
 
 /* Whether the environment says that a launcher started this process. */
 int cohi_launch_present(const cohi_config *config);
 
-/* Fails with COH_NOT_AVAILABLE where the environment says that another launcher (mpirun, srun,
- * torchrun) started this process together with others: they could not find each other. */
+/* Whether the environment says that another launcher (mpirun, srun, torchrun) started this process
+ * together with others. */
+bool cohi_launch_has_other(void);
+
+/* Fails with COH_NOT_AVAILABLE in that case, and names the variables: they could not find each
+ * other. */
 coh_status cohi_launch_refuse_others(void);
 
 /* Takes the message. COH_INVALID_ARGUMENT when the environment is contradictory,

@@ -1,56 +1,78 @@
 /*
- * link.h - one local connection of a group, and the one message that travels on it.
+ * link.h - one connection of a group, and the frames that travel on it.
  *
- * Every message has the same size, so nothing is allocated by what a peer says.
+ * Inside a host a link is a local socket, on which a frame may carry descriptors; between hosts it
+ * is a TCP connection whose other end has proved that it knows the job's secret. A frame is a head
+ * of fixed size and as many bytes as that says, up to a limit that the receiver gives: nothing is
+ * allocated by what a peer says. Both ends have the same byte order.
  */
 #ifndef COHI_BOOTSTRAP_LINK_H
 #define COHI_BOOTSTRAP_LINK_H
 
-#include "bootstrap/group.h"
+#include "bootstrap/board.h"
 #include "bootstrap/unique_id.h"
 
 typedef enum cohi_link_kind {
-    COHI_LINK_HELLO = 1,   /* to the root: who I am */
-    COHI_LINK_WELCOME = 2, /* from the root: all are here; with the board's descriptor */
-    COHI_LINK_CARD = 3,    /* to the root, and from it once for each rank */
-    COHI_LINK_FAILED = 4,  /* either way: it is over, and why */
-    COHI_LINK_WAIT = 5,    /* from the root: it still waits; `text`, if any, says for whom */
-    COHI_LINK_GO = 6,      /* from the root: all have met */
+    COHI_LINK_HELLO = 1,   /* up: who I am; a cohi_hello */
+    COHI_LINK_HERE = 2,    /* leader to root: `rank` has come to my host */
+    COHI_LINK_WELCOME = 3, /* down: all are here; the hosts, and to members the board */
+    COHI_LINK_CARD = 4,    /* up: cards, one of a member or all of a host */
+    COHI_LINK_TABLE = 5,   /* down: all cards */
+    COHI_LINK_GIVE = 6,    /* leader to member: the descriptors of `rank` */
+    COHI_LINK_GO = 7,      /* down: all have met */
+    COHI_LINK_WAIT = 8,    /* down: `rank` still waits; the text, if any, says for whom */
+    COHI_LINK_FAILED = 9,  /* it is over, and why; down with a rank: for that one alone */
+    COHI_LINK_KINDS
 } cohi_link_kind;
 
-typedef struct cohi_link_message {
+typedef struct cohi_frame {
     uint32_t magic;
     uint32_t kind;
-    int32_t rank; /* whose message this is */
-    int32_t size;
-    int32_t status;  /* of FAILED */
-    uint32_t fd_set; /* of CARD: bit i: fds[i] comes with it */
+    int32_t rank;    /* whose frame this is, or of whom it speaks; -1: of all */
+    int32_t status;  /* of FAILED: a coh_status */
+    uint32_t fd_set; /* bit i: the descriptor i of a card comes with it */
+    uint32_t bytes;  /* behind this head */
+} cohi_frame;
+
+/* The first frame of a connection, of fixed size. */
+typedef struct cohi_hello {
+    cohi_frame frame;
     char version[16];
-    union {
-        unsigned char secret[COHI_SECRET_BYTES];
-        cohi_card card;
-        char text[512];
-    };
-} cohi_link_message;
+    int32_t size;                            /* of the world, as the caller has it */
+    uint32_t leads;                          /* it speaks for a host */
+    unsigned char secret[COHI_SECRET_BYTES]; /* zeros where it was proved before */
+    char host[COHI_HOST_NAME_BYTES];
+} cohi_hello;
 
-/* A message of that kind from `rank` of `size`, the rest zero. */
-cohi_link_message cohi_link_make(cohi_link_kind kind, int rank, int size);
+/* A frame that was received. `payload` grows as needed and is used again. */
+typedef struct cohi_incoming {
+    cohi_frame frame;
+    unsigned char *payload; /* [frame.bytes], and a zero behind it */
+    size_t room;
+} cohi_incoming;
 
-/* EPROTO unless a message that was received is one of this protocol; its texts end. */
-int cohi_link_check(cohi_link_message *message);
+enum { COHI_LINK_TEXT_BYTES = 512 };
+
+cohi_frame cohi_link_frame(cohi_link_kind kind, int rank);
+
+cohi_hello cohi_link_hello(int rank, int size, const char *host);
+
+/* EPROTO unless what was received is the hello of this protocol. Its texts end then. */
+int cohi_link_check_hello(cohi_hello *hello);
 
 /* COH_LIMIT: `what` went wrong for want of descriptors. */
 coh_status cohi_link_fail_descriptors(const char *what);
 
-/* 0 or an errno. A message that is not one of this protocol is EPROTO. */
-int cohi_link_send(int link, const cohi_link_message *message, const int *fds, int fd_count,
-                   uint64_t deadline_ns);
-int cohi_link_receive(int link, cohi_link_message *message, int *fds, int fd_room, int *fd_count,
-                      uint64_t deadline_ns);
+/* 0 or an errno. `frame` says how many bytes of payload there are. */
+int cohi_link_send(int link, const cohi_frame *frame, const void *payload, const int *fds,
+                   int fd_count, uint64_t deadline_ns);
 
-/* A card with its descriptors. Receiving sets card.fds to this process's own copies. EMFILE when
- * the kernel could not give them all: the descriptor limit is reached. */
-int cohi_link_send_card(int link, const cohi_card *card, uint64_t deadline_ns);
-int cohi_link_take_card(cohi_link_message *message, const int *fds, int fd_count);
+/* A text of at most COHI_LINK_TEXT_BYTES as payload. */
+int cohi_link_send_text(int link, cohi_frame frame, const char *text, uint64_t deadline_ns);
+
+/* EPROTO for what is not of this protocol, or has more than `limit` bytes behind its head; ENOMEM.
+ * Descriptors that come are the caller's: *fd_count of them. */
+int cohi_link_receive(int link, size_t limit, cohi_incoming *incoming, int *fds, int fd_room,
+                      int *fd_count, uint64_t deadline_ns);
 
 #endif

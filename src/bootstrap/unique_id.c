@@ -10,13 +10,19 @@ static const char id_magic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'I', '1'};
 
 _Static_assert(sizeof(cohi_id_layout) == sizeof(coh_unique_id), "the layout fills the id");
 
-static uint64_t check_of(const cohi_id_layout *layout)
+/* FNV-1a */
+static uint64_t hash_of(uint64_t hash, const void *data, size_t count)
 {
-    const unsigned char *bytes = (const unsigned char *)layout;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (size_t i = 0; i < offsetof(cohi_id_layout, check); i++)
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < count; i++)
         hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     return hash;
+}
+
+static uint64_t check_of(const cohi_id_layout *layout)
+{
+    uint64_t hash = hash_of(UINT64_C(0xcbf29ce484222325), layout, offsetof(cohi_id_layout, check));
+    return hash_of(hash, layout->root, sizeof layout->root);
 }
 
 void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id)
@@ -25,10 +31,8 @@ void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id)
     memcpy(id->bytes, layout, sizeof *layout);
 }
 
-coh_status coh_unique_id_create(coh_unique_id *id)
+coh_status cohi_unique_id_make(coh_unique_id *id)
 {
-    if (!id)
-        return cohi_fail(COH_INVALID_ARGUMENT, "coh_unique_id_create: id is NULL");
     cohi_id_layout layout = {.check = 0};
     memcpy(layout.magic, id_magic, sizeof layout.magic);
     int error = cohi_os_random(layout.name, sizeof layout.name);
@@ -68,10 +72,26 @@ coh_status cohi_unique_id_derive(const coh_unique_id *id, uint32_t nth, coh_uniq
     return COH_OK;
 }
 
+uint64_t cohi_unique_id_job(const coh_unique_id *id)
+{
+    uint64_t job;
+    memcpy(&job, id->bytes + offsetof(cohi_id_layout, name), sizeof job);
+    return job;
+}
+
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES])
 {
     int used = snprintf(name, COHI_SOCKET_NAME_BYTES, "cohort-");
     for (size_t i = 0; i < sizeof layout->name; i++)
         used +=
             snprintf(name + used, COHI_SOCKET_NAME_BYTES - (size_t)used, "%02x", layout->name[i]);
+}
+
+void cohi_unique_id_host_socket(const cohi_id_layout *layout, const char *host,
+                                char name[COHI_SOCKET_NAME_BYTES])
+{
+    uint64_t hash = hash_of(UINT64_C(0xcbf29ce484222325), host, strlen(host));
+    cohi_unique_id_socket(layout, name);
+    size_t used = strlen(name);
+    snprintf(name + used, COHI_SOCKET_NAME_BYTES - used, "-%016llx", (unsigned long long)hash);
 }

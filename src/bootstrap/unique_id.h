@@ -2,8 +2,7 @@
  * unique_id.h - what the 128 bytes of a unique id hold.
  *
  * `name` is where to meet and may be seen by anybody who lists sockets; `secret` is shown only to a
- * peer whose user the kernel vouched for. The rest is room for the addresses of engines between
- * hosts.
+ * peer whose user the kernel vouched for. The rest is where rank 0 can be reached from other hosts.
  */
 #ifndef COHI_BOOTSTRAP_UNIQUE_ID_H
 #define COHI_BOOTSTRAP_UNIQUE_ID_H
@@ -16,9 +15,12 @@ typedef struct cohi_id_layout {
     char magic[8];
     unsigned char name[16];
     unsigned char secret[COHI_SECRET_BYTES];
-    uint64_t check; /* of the bytes before it */
-    unsigned char unused[64];
+    uint64_t check;         /* of all other bytes */
+    unsigned char root[64]; /* where rank 0 listens for other hosts (bootstrap/root.h), or zeros */
 } cohi_id_layout;
+
+/* Makes an id that is like no other, of a job on one host. */
+coh_status cohi_unique_id_make(coh_unique_id *id);
 
 /* Reads an id. COH_INVALID_ARGUMENT when it was not made by coh_unique_id_create, or was cut. */
 coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
@@ -26,8 +28,14 @@ coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
 /* Makes an id of a layout, whose check it sets. */
 void cohi_unique_id_write(cohi_id_layout *layout, coh_unique_id *id);
 
-/* The abstract socket name at which rank 0 of the job listens. */
+/* A number that boards of the job have in common; of its public half. */
+uint64_t cohi_unique_id_job(const coh_unique_id *id);
+
+/* The abstract socket name at which rank 0 of the job listens for leaders, and that at which the
+ * leader of a host listens for its ranks: `host` tells hosts of one network namespace apart. */
 void cohi_unique_id_socket(const cohi_id_layout *layout, char name[COHI_SOCKET_NAME_BYTES]);
+void cohi_unique_id_host_socket(const cohi_id_layout *layout, const char *host,
+                                char name[COHI_SOCKET_NAME_BYTES]);
 
 /* The id of the n-th job after that of `id`, for ranks that finalize and join again: all of them
  * derive the same. */

@@ -112,6 +112,8 @@ static coh_status carry_out(cohi_call *call)
     if (COHI_UNLIKELY(status == COH_OK && call->scaled))
         scale(call);
     bool mapped = status == COH_OK && call->algorithm->traits & COHI_MAPPED;
+    if (COHI_UNLIKELY(!call->team->mapped))
+        return cohi_run_apart(call, status);
     if (COHI_UNLIKELY(!mapped))
         status = cohi_assemble(call, status);
     return status == COH_OK ? call->algorithm->run(call) : status;
@@ -132,7 +134,10 @@ coh_status cohi_run_now(cohi_call *call)
 coh_status cohi_run_refused(cohi_call *call, coh_status refused)
 {
     coh_status status = enter(call);
-    return status == COH_OK ? cohi_team_leave(call->team, cohi_assemble(call, refused)) : status;
+    if (status != COH_OK)
+        return status;
+    status = call->team->mapped ? cohi_assemble(call, refused) : cohi_run_apart(call, refused);
+    return cohi_team_leave(call->team, status);
 }
 
 coh_status cohi_run(cohi_call *call)

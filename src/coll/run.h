@@ -25,6 +25,10 @@ coh_status cohi_run_parts(cohi_call *call);
  * status is the refusal's, or a worse one. */
 coh_status cohi_run_refused(cohi_call *call, coh_status refused);
 
+/* Carries out a call that is found good, or has been refused, in a team whose members are not all
+ * mapped: between enter and leave of the team. */
+coh_status cohi_run_apart(cohi_call *call, coh_status refused);
+
 /* Carries out a call of the team's gear, which holds the turn and has been found good before. */
 coh_status cohi_run_repeated(cohi_call *call);
 

@@ -1,6 +1,6 @@
 #include "coll/select.h"
 
-#include "core/team/team.h"
+#include "core/team/levels.h"
 
 #include <float.h>
 
@@ -28,10 +28,14 @@ static bool applies(const cohi_algorithm *row, const cohi_call *call)
 }
 
 /* Mapped members have no use for messages, unless they are asked for: a message is the same copies
- * and more. */
+ * and more. So where some members are mapped, the levels are. */
 static bool is_suited(const cohi_algorithm *row, const cohi_call *call)
 {
-    return row->kind == call->kind && call->team->mapped == ((row->traits & COHI_MAPPED) != 0);
+    const coh_team *team = call->team;
+    if (row->kind != call->kind || team->mapped != ((row->traits & COHI_MAPPED) != 0))
+        return false;
+    bool levels = team->levels && team->levels->hosts < team->size;
+    return levels == ((row->traits & COHI_BY_LEVELS) != 0);
 }
 
 /* A function of the program need not be commutative. */

@@ -1,27 +1,41 @@
-/* table.c - all algorithms by number: first those of mapped/, then those of message/. */
+/* table.c - all algorithms by number: those of mapped/, then of message/, then of levels/. */
 #include "coll/call/algorithm.h"
 
-static unsigned count_mapped(void)
+static const cohi_algorithm *const tables[] = {cohi_mapped_algorithms, cohi_message_algorithms,
+                                               cohi_level_algorithms};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static unsigned count_rows(const cohi_algorithm *table)
 {
     unsigned count = 0;
-    while (cohi_mapped_algorithms[count].name)
+    while (table[count].name)
         count++;
     return count;
 }
 
 const cohi_algorithm *cohi_algorithm_at(unsigned number)
 {
-    if (number < count_mapped())
-        return &cohi_mapped_algorithms[number];
-    const cohi_algorithm *row = cohi_message_algorithms;
-    for (number -= count_mapped(); row->name && number > 0; number--)
-        row++;
-    return row->name ? row : NULL;
+    for (int i = 0; i < TABLES; i++) {
+        unsigned count = count_rows(tables[i]);
+        if (number < count)
+            return &tables[i][number];
+        number -= count;
+    }
+    return NULL;
+}
+
+static const cohi_algorithm *table_of(const cohi_algorithm *algorithm)
+{
+    if (algorithm->traits & COHI_MAPPED)
+        return cohi_mapped_algorithms;
+    return algorithm->traits & COHI_BY_LEVELS ? cohi_level_algorithms : cohi_message_algorithms;
 }
 
 unsigned cohi_algorithm_number(const cohi_algorithm *algorithm)
 {
-    if (algorithm->traits & COHI_MAPPED)
-        return (unsigned)(algorithm - cohi_mapped_algorithms);
-    return count_mapped() + (unsigned)(algorithm - cohi_message_algorithms);
+    const cohi_algorithm *table = table_of(algorithm);
+    unsigned before = 0;
+    for (int i = 0; tables[i] != table; i++)
+        before += count_rows(tables[i]);
+    return before + (unsigned)(algorithm - table);
 }

@@ -1,21 +1,10 @@
-/* tuning.h - what the choice of algorithms goes by: the same on all ranks of a job. */
+/* tuning.h - making what the choice of algorithms goes by (coll/call/tuned.h). */
 #ifndef COHI_COLL_TUNING_H
 #define COHI_COLL_TUNING_H
 
 #include "base/config.h"
 #include "coll/call/algorithm.h"
-#include "core/world/world.h"
-
-typedef struct cohi_tuning {
-    cohi_model model;            /* for algorithms that send messages */
-    uint16_t forced[COHI_KINDS]; /* the number of the row, plus one; 0: as the model says */
-    uint16_t deterministic;
-} cohi_tuning;
-
-static inline const cohi_tuning *cohi_tuning_of(const coh_world *world)
-{
-    return (const cohi_tuning *)(const void *)world->tuning;
-}
+#include "coll/call/tuned.h"
 
 /*
  * Fills `bytes`, a cohi_tuning as it travels to all ranks when they join, from the knobs and the

@@ -3,7 +3,7 @@
  *
  * The contract between core and what connects the ranks, the registry, and one folder for each
  * engine.
- * Uses base, memory and bootstrap. An engine exports one descriptor and calls core by upcalls
+ * Uses base, memory, secure and bootstrap. An engine exports one descriptor and calls core by upcalls
  * alone.
  * Hides transports: no other room asks which engine it is.
  */
@@ -157,7 +157,9 @@ typedef struct cohi_engine_args {
     uint64_t deadline_ns;      /* for open and attach */
     cohi_crew_space *crew;     /* when need.in_process, else NULL */
     const cohi_upcalls *upcalls;
-    void *world; /* the upcalls' first argument */
+    void *world;             /* the upcalls' first argument */
+    const coh_unique_id *id; /* the job's, valid during open: what ranks of several hosts prove
+                              * themselves by. NULL: the ranks are threads */
 } cohi_engine_args;
 
 /*

@@ -11,10 +11,11 @@
 
 #include "core/world/world.h"
 
-/* 0. The job's board on this host, with the profile that its ranks will use: made by the first of
- *    them, where no launcher has. With `measure` the start may spend time on what is not known of
- *    the host; else the profile is taken as it is kept. */
-coh_status cohi_init_board(int size, bool measure, const cohi_config *config, cohi_board *board);
+/* 0. The job's board on this host, with the profile that its ranks will use: made by their leader,
+ *    where no launcher has. With `measure` the start may spend time on what is not known of the
+ *    host; else the profile is taken as it is kept. `spec` has the ranks and the job. */
+coh_status cohi_init_board(const cohi_board_spec *spec, bool measure, const cohi_config *config,
+                           cohi_board *board);
 
 /* 1. Opens the engine and starts the card that tells the others of this rank. world->board, group
  *    or crew, rank and size are set. */
@@ -28,6 +29,9 @@ coh_status cohi_init_connect(coh_world *world, const cohi_card *cards, cohi_card
 /* 3. Given all cards again: reaches the peers' segments, sets up heap and team. Closes the cards'
  *    descriptors that it does not keep. */
 coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_card *cards);
+
+/* Shows on the board that this rank has come to init. */
+void cohi_init_announce(cohi_slot *slot);
 
 /* What engines tell core. */
 extern const cohi_upcalls cohi_core_upcalls;

@@ -26,7 +26,8 @@ static coh_status new_crew(int size, bool driven, const cohi_config *config, coh
         free(worlds);
         return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", size);
     }
-    coh_status status = cohi_init_board(size, size > 1 && !driven, config, &made->board);
+    cohi_board_spec spec = {.size = size};
+    coh_status status = cohi_init_board(&spec, size > 1 && !driven, config, &made->board);
     if (status != COH_OK) {
         free(made);
         free(worlds);

@@ -10,6 +10,11 @@ void fault_stamp(_Atomic uint64_t *stamp)
     atomic_store(stamp, (uint64_t)(test_now() * 1e9));
 }
 
+void fault_let_others_out(void)
+{
+    usleep(100000);
+}
+
 void fault_die(const test_rank *self)
 {
     if (test_has_processes(self->engine))

@@ -27,7 +27,8 @@
     X(circles)          \
     X(conclude)         \
     X(cancel)           \
-    X(hosts)
+    X(hosts)            \
+    X(apart)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \
@@ -56,6 +57,9 @@ void fault_stamp(_Atomic uint64_t *stamp);
 
 /* Seconds since a stamp. */
 double fault_since(const _Atomic uint64_t *stamp);
+
+/* Until the others are out of the call that this rank has returned from. */
+void fault_let_others_out(void);
 
 /* Ends the rank's process, where it has one of its own; elsewhere the caller returns, and its
  * thread ends without finalize. */

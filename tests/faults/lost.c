@@ -123,6 +123,8 @@ static void gone_in_a_way(test_rank *self, void (*go)(void), const char *words)
         atexit(never_return);
     if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
         return;
+    if (self->rank == VICTIM_RANK)
+        fault_let_others_out();
     fault_stamp(&scene->stamps[self->rank]);
     if (self->rank == VICTIM_RANK)
         go();

@@ -66,6 +66,7 @@ static void pidfd_refused(test_rank *self)
     coh_log_to(NULL, NULL, COH_LOG_OFF);
     CHECK(warned);
     if (self->rank == VICTIM_RANK) {
+        fault_let_others_out();
         fault_stamp(stamp);
         fault_die(self);
     }
@@ -82,6 +83,7 @@ static void poll_refused(test_rank *self)
         || !CHECK_OK(coh_barrier(self->world)))
         return;
     if (self->rank == VICTIM_RANK) {
+        fault_let_others_out();
         fault_stamp(stamp);
         fault_die(self);
     }

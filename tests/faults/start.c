@@ -247,7 +247,7 @@ static void count_refusals(void *arg, coh_log_level level, const char *message)
 static void babbling_strangers(test_rank *self)
 {
     _Atomic uint64_t *called = self->shared;
-    static const cohi_link_message nothing;
+    static const cohi_hello nothing;
     struct refusals refusals = {0, 0};
     char byte;
     if (self->rank == 0) {
@@ -260,7 +260,7 @@ static void babbling_strangers(test_rank *self)
     }
     for (int i = 0; self->rank == 1 && i < BABBLING; i++) {
         int fd = call_root(self);
-        CHECK(cohi_link_send(fd, &nothing, NULL, 0, UINT64_MAX) == 0);
+        CHECK(cohi_os_send(fd, &nothing, sizeof nothing, NULL, 0, UINT64_MAX) == 0);
         CHECK(cohi_os_receive(fd, &byte, 1, NULL, 0, NULL, UINT64_MAX) != 0); /* it is closed */
         cohi_os_close(fd);
     }

@@ -1,8 +1,9 @@
-/* What a peer says while ranks find each other: ids, messages on a link, the launcher's
- * descriptor: docs/faults.md F19 and F23. */
+/* What a peer says while ranks find each other: ids with the root's addresses, hellos and frames on a
+ * link, cards, the hosts, the board: docs/faults.md F19 and F23. */
 #include "base/clock.h"
 #include "base/os.h"
-#include "bootstrap/link.h"
+#include "bootstrap/root.h"
+#include "bootstrap/tree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +15,71 @@ static void read_id(const uint8_t *data, size_t size)
     coh_unique_id id = {{0}};
     cohi_id_layout layout;
     memcpy(id.bytes, data, size < sizeof id ? size : sizeof id);
+    cohi_root root;
     (void)cohi_unique_id_read(&id, &layout);
+    memcpy(&layout, id.bytes, sizeof layout);
+    cohi_root_read(&layout, &root);
+    if (root.count < 0 || root.count > COHI_ROOT_ADDRESSES)
+        abort();
 }
 
-/* The bytes come as they are, cut short where they end. */
-static void read_message(const uint8_t *data, size_t size)
+enum { RANKS = 5 };
+
+/* Frames as they come, cut short where they end. */
+static void read_frames(const uint8_t *data, size_t size)
 {
     int ends[2], fds[COHI_CARD_FDS], count = 0;
-    cohi_link_message message;
+    cohi_incoming incoming = {.payload = NULL};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         abort();
     if (write(ends[0], data, size) < 0)
         abort();
     close(ends[0]);
-    int error = cohi_link_receive(ends[1], &message, fds, COHI_CARD_FDS, &count,
-                                  cohi_now_ns() + COHI_NS_PER_S);
-    if (!error && message.kind == COHI_LINK_FAILED && strlen(message.text) >= sizeof message.text)
-        abort();
-    if (!error)
-        (void)cohi_link_take_card(&message, fds, count);
+    while (cohi_link_receive(ends[1], COHI_LINK_TEXT_BYTES, &incoming, fds, COHI_CARD_FDS, &count,
+                             cohi_now_ns() + COHI_NS_PER_S)
+           == 0)
+        if (strlen((const char *)incoming.payload) > incoming.frame.bytes)
+            abort();
+    free(incoming.payload);
     close(ends[1]);
+}
+
+static void read_hello(const uint8_t *data, size_t size)
+{
+    cohi_hello hello;
+    memset(&hello, 0, sizeof hello);
+    memcpy(&hello, data, size < sizeof hello ? size : sizeof hello);
+    if (cohi_link_check_hello(&hello) == 0 && strlen(hello.host) >= sizeof hello.host)
+        abort();
+}
+
+static void read_cards(const uint8_t *data, size_t size)
+{
+    cohi_card *cards = calloc(RANKS, sizeof *cards);
+    unsigned char seen[RANKS] = {0};
+    if (!cards)
+        abort();
+    (void)cohi_card_read(data, size, COHI_CARD_INTRO, RANKS, cards, seen);
+    (void)cohi_card_read(data, size, COHI_CARD_KEYS, RANKS, cards, seen);
+    free(cards);
+}
+
+/* The hosts, as a leader is told them. */
+static void read_welcome(const uint8_t *data, size_t size)
+{
+    int32_t host_of[RANKS];
+    char names[RANKS][COHI_HOST_NAME_BYTES];
+    uint8_t *copy = malloc(size + 1);
+    struct cohi_group group = {.size = RANKS, .host_of = host_of, .names = names};
+    if (!copy)
+        abort();
+    memcpy(copy, data, size);
+    group.incoming = (cohi_incoming){.frame = {.bytes = (uint32_t)size}, .payload = copy};
+    if (cohi_welcome_read(&group))
+        for (int rank = 0; rank < RANKS; rank++)
+            if (host_of[rank] < 0 || host_of[rank] >= group.hosts)
+                abort();
+    free(copy);
 }
 
 /* A descriptor that should be a board and holds something else. */
@@ -57,7 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     read_id(data, size);
-    read_message(data, size);
+    read_hello(data, size);
+    read_frames(data, size);
+    read_cards(data, size);
+    read_welcome(data, size);
     read_board(data, size);
     return 0;
 }

@@ -238,6 +238,22 @@ typedef bool cohi_look(const cohi_entry *entry, int index, const void *wanted, b
 static coh_status cohi_team_compare_past(const cohi_entry *entry);
 static coh_status cohi_team_compare(const cohi_entry *entry);
 
+/* All members are mapped here. */
+static coh_status cohi_apart_look(coh_team *, const char *)
+{
+    return COH_OK;
+}
+
+static coh_status cohi_apart_compare(const cohi_entry *)
+{
+    return COH_OK;
+}
+
+static coh_status meet_by_levels(const cohi_entry *)
+{
+    return COH_OK;
+}
+
 // pick await.h cohi_team_next
 // pick await.c cohi_team_wait
 // pick posts.h cohi_meet_mark cohi_team_own_mark cohi_team_post cohi_team_wake
@@ -275,7 +291,7 @@ static cohi_terms terms_of(const cohi_call *call, coh_status refused)
 enum cohi_counter { COHI_READY, COHI_DONE };
 
 // pick assemble.h cohi_given_at
-// pick assemble.c show_terms cohi_post_enter cohi_post_refusal
+// pick assemble.c show_terms cohi_post_enter post_refused cohi_post_refusal
 // pick assemble.c count_of cohi_count_up wanted is_counted has_counted await_counts cohi_count_await
 // pick assemble.c cohi_count_await_all
 // pick one_shot.c given copy_given give taken_from leave_ahead take_block take_all_blocks cohi_one_shot_all_gather

@@ -1,7 +1,7 @@
 #include "unit.h"
 
 #include "base/os.h"
-#include "bootstrap/board.h"
+#include "bootstrap/elsewhere.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +12,12 @@
 static coh_status create(int size, pid_t launcher, const char *program, cohi_board *board)
 {
     cohi_profile profile = cohi_profile_describe(cohi_host());
-    return cohi_board_create(size, launcher, program, &profile, board);
+    cohi_board_spec spec = {.size = size,
+                            .launcher = launcher,
+                            .host = "here",
+                            .program = program,
+                            .profile = &profile};
+    return cohi_board_create(&spec, board);
 }
 
 static void made_and_opened(void **state)
@@ -43,7 +48,7 @@ static void slots_lie_apart(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int size = sizes[i];
-        size_t stride = cohi_slot_stride(size);
+        size_t stride = cohi_slot_stride(size, size);
         assert_int_equal(stride % COHI_CACHE_LINE, 0);
         size_t last_verdict = cohi_slot_verdict_offset(size - 1) + sizeof(uint64_t);
         assert_true(cohi_slot_verdict_offset(0) >= sizeof(cohi_slot));
@@ -53,9 +58,111 @@ static void slots_lie_apart(void **state)
         assert_true(even >= cohi_slot_meet_offset(size, 0) + sizeof(cohi_meet));
         assert_true(odd + sizeof(cohi_record) <= cohi_slot_meet_offset(size, 1));
         assert_int_not_equal(even, odd);
-        assert_true(cohi_slot_lane_offset(size, 0) >= cohi_slot_meet_offset(size, COHI_TEAMS));
+        assert_true(cohi_slot_landing_offset(size, 0) >= cohi_slot_meet_offset(size, COHI_TEAMS));
+        assert_true(cohi_slot_control_bytes(size) >= cohi_slot_landing_offset(size, size));
+        assert_true(cohi_slot_staging_offset(size, 0) >= cohi_slot_control_bytes(size));
+        assert_true(cohi_slot_lane_offset(size, 0) >= cohi_slot_log_offset(size) + COHI_LOG_BYTES);
         assert_true(cohi_slot_lane_offset(size, size) <= stride);
     }
+}
+
+/* A board of ranks 1, 4 and 5 of a world of 7. */
+static void create_on_host(cohi_board *board)
+{
+    static const int ranks[] = {1, 4, 5};
+    cohi_profile profile = cohi_profile_describe(cohi_host());
+    cohi_board_spec spec = {.size = 7,
+                            .ranks = ranks,
+                            .count = 3,
+                            .job = 99,
+                            .host = "a",
+                            .program = "p",
+                            .profile = &profile};
+    assert_int_equal(cohi_board_create(&spec, board), COH_OK);
+}
+
+static void only_ranks_of_the_host_have_slots(void **state)
+{
+    cohi_board made, seen;
+    (void)state;
+    create_on_host(&made);
+    assert_int_equal(made.bytes, cohi_board_bytes(7, 3));
+    assert_true(made.bytes < cohi_board_bytes(7, 7));
+    assert_int_equal(made.head->locals, 3);
+    assert_int_equal(made.head->job, 99);
+    assert_string_equal(made.head->host, "a");
+    assert_int_equal(cohi_board_open(dup(made.fd), &seen), COH_OK);
+    for (int rank = 0; rank < 7; rank++) {
+        bool here = rank == 1 || rank == 4 || rank == 5;
+        assert_int_equal(cohi_board_slot(&seen, rank) != NULL, here);
+        assert_int_equal(cohi_board_index(&seen, rank) >= 0, here);
+    }
+    assert_int_equal(cohi_board_ranks(&seen)[2], 5);
+    assert_int_equal(cohi_board_index(&seen, 4), 1);
+    size_t apart = (size_t)((char *)cohi_board_slot(&seen, 5) - (char *)cohi_board_slot(&seen, 4));
+    assert_int_equal(apart, cohi_slot_stride(7, 3));
+    assert_int_equal(cohi_board_commit(&made, 5, COHI_TEAMS - 1), COH_OK);
+    assert_int_equal(cohi_board_commit_log(&made, 5), COH_OK);
+    cohi_board_close(&seen);
+    cohi_board_close(&made);
+}
+
+static void boards_that_cannot_be(void **state)
+{
+    static const int lists[][3] = {{0, 1, 7}, {1, 1, 2}, {2, 1, 3}, {-1, 0, 1}};
+    cohi_profile profile = cohi_profile_describe(cohi_host());
+    cohi_board board;
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        cohi_board_spec spec = {.size = 7,
+                                .ranks = lists[i],
+                                .count = 3,
+                                .host = "",
+                                .program = "",
+                                .profile = &profile};
+        assert_int_equal(cohi_board_create(&spec, &board), COH_INVALID_ARGUMENT);
+        assert_says("3 of 7");
+    }
+}
+
+static void told_of_other_hosts(void **state)
+{
+    cohi_board board;
+    (void)state;
+    create_on_host(&board);
+    assert_string_equal(cohi_board_host_of(&board, 4), "a");
+    assert_string_equal(cohi_board_host_of(&board, 0), "");
+    cohi_board_tell_host(&board, 0, "b");
+    cohi_board_tell_host(&board, 6, "c");
+    cohi_board_tell_host(&board, 2, "b");
+    assert_string_equal(cohi_board_host_of(&board, 0), "b");
+    assert_string_equal(cohi_board_host_of(&board, 2), "b");
+    assert_string_equal(cohi_board_host_of(&board, 6), "c");
+
+    cohi_board_tell_stopped(&board, 0, true, COHI_OP_BARRIER);
+    cohi_told told = cohi_board_read(&board, 0);
+    assert_true(told.stopped && !told.ended);
+    assert_int_equal(told.op, COHI_OP_BARRIER);
+    cohi_board_tell_stopped(&board, 0, false, 0);
+    assert_false(cohi_board_read(&board, 0).stopped);
+
+    unsigned bell = atomic_load(&cohi_board_slot(&board, 4)->bell);
+    cohi_board_tell_end(&board, 0, SIGKILL);
+    cohi_board_tell_end(&board, 0, 3 << 8); /* the first stands */
+    assert_int_not_equal(atomic_load(&cohi_board_slot(&board, 4)->bell), bell);
+    told = cohi_board_read(&board, 0);
+    assert_true(told.ended);
+    assert_int_equal(told.wait_status, SIGKILL);
+    assert_string_equal(cohi_board_host_of(&board, 0), "b");
+    assert_false(cohi_board_read(&board, 2).ended);
+
+    cohi_board_tell_end(&board, 4, 3 << 8); /* one of this host has it in its slot */
+    assert_int_equal(atomic_load(&cohi_board_slot(&board, 4)->end), COHI_ENDED | 3 << 8);
+    assert_true(cohi_board_read(&board, 4).ended);
+    cohi_board_tell_exit(&board, 7);
+    cohi_board_tell_exit(&board, 8);
+    assert_int_equal(atomic_load(&board.head->global_exit), COHI_ENDED | 7);
+    cohi_board_close(&board);
 }
 
 static void sealed_against_other_sizes(void **state)
@@ -248,6 +355,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(made_and_opened),
         cmocka_unit_test(slots_lie_apart),
+        cmocka_unit_test(only_ranks_of_the_host_have_slots),
+        cmocka_unit_test(boards_that_cannot_be),
+        cmocka_unit_test(told_of_other_hosts),
         cmocka_unit_test(sealed_against_other_sizes),
         cmocka_unit_test(looking_only),
         cmocka_unit_test(what_is_not_a_board),

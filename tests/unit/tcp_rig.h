@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/os.h"
+#include "bootstrap/unique_id.h"
 #include "engine/engine.h"
 #include "engine/tcp/wire.h"
 #include "engine/tcp/tcp.h"
@@ -42,6 +44,8 @@ struct rig_world {
 
 struct rig {
     int size;
+    coh_unique_id id;
+    bool clear;                             /* no handshakes */
     cohi_endpoint *endpoint[RIG_RANKS_MAX]; /* NULL: played by hand, or closed */
     unsigned char addresses[RIG_RANKS_MAX][COHI_ADDRESS_BYTES];
     char *memory[RIG_RANKS_MAX];
@@ -104,19 +108,26 @@ static inline void rig_attach(struct rig *rig, int rank)
 
 /* Ranks of `by_hand` (a bit each) have no endpoint; their addresses are known to the others, with
  * keys that repeat their number and a port of nobody. */
-static inline struct rig *rig_make(int size, unsigned by_hand, uint64_t link_timeout_ns)
+static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
+                                      uint64_t link_timeout_ns)
 {
     struct rig *rig = calloc(1, sizeof *rig);
-    cohi_config config = {.link_timeout = link_timeout_ns};
+    assert_int_equal(coh_unique_id_create(&rig->id), COH_OK);
+    rig->clear = clear;
+    cohi_config config = {.link_timeout = link_timeout_ns, .host = "played"};
     rig->size = size;
     for (int rank = 0; rank < size; rank++) {
         cohi_engine_args args = {.rank = rank,
                                  .need = {.size = size},
                                  .config = &config,
                                  .upcalls = &rig_upcalls,
-                                 .world = &rig->world[rank]};
+                                 .world = &rig->world[rank],
+                                 .id = clear ? NULL : &rig->id};
         cohi_tcp_address address = {
-            .place = {.family = 4, .port = htons(1), .host = {127, 0, 0, 1}}};
+            .network = cohi_os_network_id(),
+            .secures = !clear && cohi_tls_available() == COH_OK,
+            .count = 1,
+            .places = {{.family = 4, .prefix = 8, .port = htons(1), .host = {127, 0, 0, 1}}}};
         memset(address.first_key, rank, sizeof address.first_key);
         memset(address.second_key, rank, sizeof address.second_key);
         memcpy(rig->addresses[rank], &address, sizeof address);
@@ -127,6 +138,11 @@ static inline struct rig *rig_make(int size, unsigned by_hand, uint64_t link_tim
             cohi_engine_tcp.lifecycle->address(rig->endpoint[rank], rig->addresses[rank]), COH_OK);
     }
     return rig;
+}
+
+static inline struct rig *rig_make(int size, unsigned by_hand, uint64_t link_timeout_ns)
+{
+    return rig_make_as(false, size, by_hand, link_timeout_ns);
 }
 
 static inline void rig_connect(struct rig *rig)
@@ -230,12 +246,29 @@ static inline int raw_connect(const struct rig *rig, int rank)
     cohi_tcp_address address;
     struct timeval patience = {.tv_sec = 5};
     memcpy(&address, rig->addresses[rank], sizeof address);
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = address.place.port};
-    memcpy(&to.sin_addr, address.place.host, sizeof to.sin_addr);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = address.places[0].port};
+    memcpy(&to.sin_addr, address.places[0].host, sizeof to.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return fd;
+}
+
+/* The handshake of a rank that is played by hand, where there are handshakes. */
+static inline void raw_prove(const struct rig *rig, int fd, int from, int to)
+{
+    cohi_id_layout layout;
+    int peer = -1;
+    cohi_tls_self self = {.purpose = COHI_TLS_LINK, .rank = from, .size = rig->size};
+    if (rig->clear || cohi_tls_available() != COH_OK)
+        return;
+    assert_int_equal(cohi_unique_id_read(&rig->id, &layout), COH_OK);
+    memcpy(self.secret, layout.secret, sizeof self.secret);
+    memcpy(self.job, layout.name, sizeof self.job);
+    assert_int_equal(
+        cohi_tls_handshake("test", &self, fd, to, cohi_now_ns() + 5 * COHI_NS_PER_S, &peer),
+        COH_OK);
+    assert_int_equal(peer, to);
 }
 
 static inline cohi_tcp_hello raw_hello(const struct rig *rig, int from, int to)
@@ -249,8 +282,10 @@ static inline cohi_tcp_hello raw_hello(const struct rig *rig, int from, int to)
     memcpy(&there, rig->addresses[to], sizeof there);
     memcpy(&here, rig->addresses[from], sizeof here);
     memcpy(hello.magic, cohi_tcp_magic, sizeof hello.magic);
-    memcpy(hello.to_key, there.first_key, sizeof hello.to_key);
-    memcpy(hello.from_key, here.second_key, sizeof hello.from_key);
+    if (rig->clear) {
+        memcpy(hello.to_key, there.first_key, sizeof hello.to_key);
+        memcpy(hello.from_key, here.second_key, sizeof hello.from_key);
+    }
     return hello;
 }
 
@@ -278,6 +313,7 @@ static inline int raw_open(const struct rig *rig, int from, int to)
     cohi_tcp_welcome welcome;
     cohi_tcp_hello hello = raw_hello(rig, from, to);
     int fd = raw_connect(rig, to);
+    raw_prove(rig, fd, from, to);
     raw_send(fd, &hello, sizeof hello);
     assert_int_equal(raw_receive(fd, &welcome, sizeof welcome), sizeof welcome);
     assert_null(cohi_tcp_check_welcome(&welcome, to));

@@ -27,6 +27,8 @@ static void garbage_is_refused(void **state)
     for (unsigned round = 0; round < 20; round++) {
         int fd = raw_connect(rig, 2);
         rig_fill(garbage, sizeof garbage, round);
+        if (round % 4 == 0)
+            raw_prove(rig, fd, 1, 2);
         (void)send(fd, garbage, 64 + round * 100, MSG_NOSIGNAL);
         assert_true(raw_is_closed(fd));
         close(fd);
@@ -35,11 +37,12 @@ static void garbage_is_refused(void **state)
     rig_close(rig);
 }
 
-static void wrong_hellos_are_refused(void **state)
+/* Keys count where there are no handshakes, and there alone. */
+static void check_wrong_hellos(bool clear)
 {
-    (void)state;
-    struct rig *rig = rig_open(3, 1 << 1, TIMEOUT_NS);
-    for (int wrong = 0; wrong < 6; wrong++) {
+    struct rig *rig = rig_make_as(clear, 3, 1 << 1, TIMEOUT_NS);
+    rig_connect(rig);
+    for (int wrong = clear ? 0 : 2; wrong < 6; wrong++) {
         cohi_tcp_hello hello = raw_hello(rig, 1, 2);
         hello.to_key[15] ^= wrong == 0;
         hello.from_key[0] ^= wrong == 1;
@@ -47,6 +50,7 @@ static void wrong_hellos_are_refused(void **state)
         hello.version += wrong == 4;
         hello.size += wrong == 5;
         int fd = raw_connect(rig, 2);
+        raw_prove(rig, fd, 1, 2);
         raw_send(fd, &hello, sizeof hello);
         assert_true(raw_is_closed(fd));
         close(fd);
@@ -56,11 +60,51 @@ static void wrong_hellos_are_refused(void **state)
     rig_close(rig);
 }
 
+static void wrong_hellos_are_refused(void **state)
+{
+    (void)state;
+    check_wrong_hellos(false);
+    check_wrong_hellos(true);
+}
+
+/* Of a rank of the same job on another network, or of one that has seen the addresses only. */
+static void a_hello_without_a_handshake_is_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(3, 1 << 1, TIMEOUT_NS);
+    cohi_tcp_hello hello = raw_hello(rig, 1, 2);
+    int fd = raw_connect(rig, 2);
+    if (cohi_tls_available() != COH_OK)
+        skip();
+    raw_send(fd, &hello, sizeof hello);
+    assert_true(raw_is_closed(fd));
+    close(fd);
+    works(rig);
+    rig_close(rig);
+}
+
+static void another_job_is_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_open(3, 1 << 1, TIMEOUT_NS);
+    cohi_tls_self self = {.purpose = COHI_TLS_LINK, .rank = 1, .size = 3};
+    int fd = raw_connect(rig, 2), peer = -1;
+    if (cohi_tls_available() != COH_OK)
+        skip();
+    assert_int_equal(
+        cohi_tls_handshake("test", &self, fd, 2, cohi_now_ns() + 5 * COHI_NS_PER_S, &peer),
+        COH_TRANSPORT);
+    assert_true(raw_is_closed(fd));
+    close(fd);
+    works(rig);
+    rig_close(rig);
+}
+
 /* Far more than there are places: a rank that calls is let in meanwhile. */
 static void silent_connections_hold_nobody_up(void **state)
 {
     (void)state;
-    enum { STRANGERS = 300 };
+    enum { STRANGERS = 1000 };
     struct rig *rig = rig_open(3, 1 << 1, TIMEOUT_NS);
     int fds[STRANGERS];
     for (int i = 0; i < STRANGERS; i++) {
@@ -83,6 +127,7 @@ static void a_rank_is_not_claimed_twice(void **state)
     cohi_tcp_hello hello = raw_hello(rig, 1, 2);
     cohi_tcp_welcome welcome;
     int first = raw_open(rig, 1, 2), second = raw_connect(rig, 2);
+    raw_prove(rig, second, 1, 2);
     raw_send(second, &hello, sizeof hello);
     assert_int_equal(raw_receive(second, &welcome, sizeof welcome), sizeof welcome);
     assert_int_equal(welcome.reply, COHI_TCP_REPLY_CROSSED);
@@ -324,6 +369,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(garbage_is_refused),
         cmocka_unit_test(wrong_hellos_are_refused),
+        cmocka_unit_test(a_hello_without_a_handshake_is_refused),
+        cmocka_unit_test(another_job_is_refused),
         cmocka_unit_test(silent_connections_hold_nobody_up),
         cmocka_unit_test(a_rank_is_not_claimed_twice),
         cmocka_unit_test(forged_frames_end_their_link),

@@ -25,7 +25,7 @@ struct guard {
     cohi_charge charge;
     int link;
     int signals;        /* signalfd of SIGCHLD and COHI_PARENT_ENDED */
-    pid_t *supervisors; /* of each rank; 0: none */
+    pid_t *supervisors; /* of each rank, from charge.first on; 0: none */
     int orphans;        /* a supervisor did not end as it should, so there may be some */
 };
 
@@ -41,9 +41,9 @@ static void tell(const struct guard *self, cohi_guard_news news)
 
 static int rank_of(const struct guard *self, pid_t supervisor)
 {
-    for (int rank = 0; rank < self->charge.size; rank++) {
-        if (self->supervisors[rank] == supervisor)
-            return rank;
+    for (int i = 0; i < self->charge.count; i++) {
+        if (self->supervisors[i] == supervisor)
+            return self->charge.first + i;
     }
     return -1;
 }
@@ -52,7 +52,7 @@ static void note_end(struct guard *self, pid_t pid, int wait_status)
 {
     int rank = rank_of(self, pid);
     if (rank >= 0) {
-        self->supervisors[rank] = 0;
+        self->supervisors[rank - self->charge.first] = 0;
         if (wait_status != 0)
             self->orphans = 1;
     }
@@ -92,7 +92,7 @@ static _Noreturn void take_down(struct guard *self)
 {
     uint64_t until = cohi_now_ns() + SUPERVISORS_NS;
     while (reap(self)) {
-        int spared = cohi_now_ns() < until ? self->charge.size : 0;
+        int spared = cohi_now_ns() < until ? self->charge.count : 0;
         cohi_children_signal(SIGKILL, self->supervisors, spared);
         pause_for_children(self);
     }
@@ -101,9 +101,9 @@ static _Noreturn void take_down(struct guard *self)
 
 static void kill_supervisors(const struct guard *self)
 {
-    for (int rank = 0; rank < self->charge.size; rank++) {
-        if (self->supervisors[rank] > 0)
-            kill(self->supervisors[rank], SIGKILL);
+    for (int i = 0; i < self->charge.count; i++) {
+        if (self->supervisors[i] > 0)
+            kill(self->supervisors[i], SIGKILL);
     }
 }
 
@@ -114,7 +114,7 @@ static void take_signal(struct guard *self)
     if (getppid() != self->charge.launcher)
         take_down(self);
     if (reap(self) && self->orphans)
-        cohi_children_signal(SIGKILL, self->supervisors, self->charge.size);
+        cohi_children_signal(SIGKILL, self->supervisors, self->charge.count);
 }
 
 /* ---- requests ---- */
@@ -143,7 +143,7 @@ static void start_supervisor(struct guard *self, int rank, const int *fds, int c
              (cohi_guard_news){.kind = COHI_GUARD_NO_FORK, .rank = rank, .value = (int32_t)errno});
         return;
     }
-    self->supervisors[rank] = pid;
+    self->supervisors[rank - self->charge.first] = pid;
     tell(self, (cohi_guard_news){.kind = COHI_GUARD_STARTED, .rank = rank, .pid = pid});
 }
 
@@ -153,7 +153,7 @@ static void settle(const struct guard *self)
 {
     int keep[] = {self->link, self->signals};
     setsid();
-    cohi_retitle(&self->charge, GUARD_NAME " of %d ranks, job %d", self->charge.size,
+    cohi_retitle(&self->charge, GUARD_NAME " of %d ranks, job %d", self->charge.count,
                  (int)self->charge.launcher);
     cohi_descriptors_keep(keep, 2);
 }
@@ -222,7 +222,7 @@ static int keep_for_supervisors(const struct guard *self)
 static int prepare(struct guard *self)
 {
     prctl(PR_SET_NAME, GUARD_NAME);
-    self->supervisors = calloc((size_t)self->charge.size, sizeof *self->supervisors);
+    self->supervisors = calloc((size_t)self->charge.count, sizeof *self->supervisors);
     int error = self->supervisors ? cohi_watch_children(&self->signals) : ENOMEM;
     if (!error)
         error = keep_for_supervisors(self);

@@ -15,6 +15,7 @@ static int take_ranks(void *target, const char *flag, const char *value)
     if (cohi_parse_count(flag, value, 1, COHI_RUN_RANKS_MAX, &count) != COH_OK)
         return -1;
     ((cohi_run_options *)target)->ranks = (int)count;
+    ((cohi_run_options *)target)->ranks_given = 1;
     return 0;
 }
 
@@ -135,8 +136,54 @@ static int take_race_check(void *target, const char *flag, const char *value)
     return 0;
 }
 
+/* Parsed when all flags are known. */
+static int take_hosts(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    ((cohi_run_options *)target)->hosts_text = value;
+    return 0;
+}
+
+static int take_hostfile(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    ((cohi_run_options *)target)->hostfile = value;
+    return 0;
+}
+
+static int take_shell(void *target, const char *flag, const char *value)
+{
+    if (!*value) {
+        cohi_fail(COH_INVALID_ARGUMENT, "%s: the command is empty", flag);
+        return -1;
+    }
+    ((cohi_run_options *)target)->shell = value;
+    return 0;
+}
+
+static int take_oversubscribe(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    (void)value;
+    ((cohi_run_options *)target)->oversubscribe = 1;
+    return 0;
+}
+
+static int take_host_timeout(void *target, const char *flag, const char *value)
+{
+    uint64_t *timeout = &((cohi_run_options *)target)->host_timeout_ns;
+    return cohi_parse_seconds(flag, value, timeout) == COH_OK ? 0 : -1;
+}
+
 static const cohi_flag_row flags[] = {
-    {"ranks", 'n', "N", "how many ranks, 1 to 1024; 1 when not given", take_ranks},
+    {"ranks", 'n', "N", "how many ranks, 1 to 1024; when not given all slots of the hosts, or 1",
+     take_ranks},
+    {"hosts", 0, "LIST", "run them on these hosts, with as many slots: a:4,b:4", take_hosts},
+    {"hostfile", 0, "FILE", "the same from a file: a line a host, or MLX's JSON", take_hostfile},
+    {"shell", 0, "COMMAND", "what reaches a host, as COMMAND HOST cohort agent; ssh", take_shell},
+    {"oversubscribe", 0, NULL, "allow more ranks than slots", take_oversubscribe},
+    {"host-timeout", 0, "SECONDS", "how long a host may take to answer at the start; 30",
+     take_host_timeout},
     {"engine", 0, "ENGINE", "engine that connects them, see cohort info; sets COHORT_ENGINE",
      take_engine},
     {"heap", 0, "SIZE", "most that each rank's heap can grow to: 64M, 2G, auto; sets COHORT_HEAP",
@@ -152,8 +199,7 @@ static const cohi_flag_row flags[] = {
      "show what a forgotten barrier, wait, quiet or fence does; sets COHORT_CHECK",
      take_race_check},
     {"pretend-hosts", 0, "K",
-     "let the ranks play K hosts, in blocks; sets COHORT_HOST for each, so that engine tcp is "
-     "chosen",
+     "let the ranks play K hosts on this one, in blocks; sets COHORT_HOST for each",
      take_pretend_hosts},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -161,16 +207,22 @@ static const cohi_flag_row flags[] = {
 const cohi_usage cohi_run_usage = {
     .command = "cohort run",
     .synopsis = "[-n N] [FLAGS...] PROGRAM [ARGUMENTS...]",
-    .summary = "Starts N processes of PROGRAM on this host as the ranks of one job, and ends them "
-               "all when\n"
-               "one fails.",
+    .summary = "Starts N processes of PROGRAM as the ranks of one job, on this host or on those "
+               "given,\n"
+               "and ends them all when one fails.",
     .flags = flags,
     .also = "-np", /* what fingers type that know mpirun */
     .also_means = "-n",
     .notes =
         "status: 0; or that of the rank that failed first, 128 + the signal that killed it; 124\n"
         "after --timeout; 128 + the signal that interrupted cohort run; 126 or 127 when PROGRAM\n"
-        "cannot be started.\n"
+        "cannot be started; 1 when a host is not reached or lost.\n"
+        "\n"
+        "hosts: cohort must be installed there in the same version, and PROGRAM lie at the same "
+        "path.\n"
+        "COMMAND is read by sh; the host and 'cohort agent' are added to it as words. Of the\n"
+        "environment, COHORT_* and --env go along. Inside a Slurm allocation, -n alone takes its\n"
+        "hosts; docs/hosts.md.\n"
         "\n"
         "race check: puts arrive only when something orders them, or else late. Gets, puts, "
         "atomics\n"
@@ -205,36 +257,41 @@ void cohi_run_options_free(cohi_run_options *options)
 {
     for (int i = options->environment_given; i < options->environment_count; i++)
         free(options->environment[i]);
+    cohi_hosts_free(&options->hosts);
 }
 
-static int check_hosts(const cohi_run_options *options)
+static int find_hosts(cohi_run_options *options)
 {
     if (options->pretend_hosts <= options->ranks)
-        return 0;
+        return cohi_run_find_hosts(options) == COH_OK
+                   ? 0
+                   : cohi_flags_refuse(&cohi_run_usage, "%s", coh_last_error());
     return cohi_flags_refuse(&cohi_run_usage, "--pretend-hosts %d: there %s %d rank%s",
                              options->pretend_hosts, options->ranks > 1 ? "are" : "is",
                              options->ranks, options->ranks > 1 ? "s" : "");
 }
 
 /* One that is not named is chosen by the ranks; but a job of several hosts is refused here if there is
- * none for it. */
+ * none for it. Other hosts have what this one has: the same version. */
 static int check_engine(const cohi_run_options *options)
 {
     const cohi_engine *engine;
-    cohi_need need = {.size = options->ranks, .in_process = 0, .hosts = options->pretend_hosts};
+    int hosts = options->hosts.count;
+    cohi_need need = {.size = options->ranks, .in_process = 0, .hosts = hosts};
     const char *name = options->engine;
-    if (!name && options->pretend_hosts > 1)
+    if (!name && hosts > 1)
         name = "any";
     if (!name || cohi_engine_select(name, &need, &engine) == COH_OK)
         return 0;
     return cohi_flags_refuse(&cohi_run_usage, "%s%s: %s",
-                             options->engine ? "--engine " : "--pretend-hosts",
+                             options->engine ? "--engine " : "several hosts",
                              options->engine ? options->engine : "", coh_last_error());
 }
 
 int cohi_run_parse(int argc, char **argv, cohi_run_options *options, int *status)
 {
-    *options = (cohi_run_options){.ranks = 1, .grace_ns = 700 * COHI_NS_PER_MS};
+    *options = (cohi_run_options){
+        .ranks = 1, .grace_ns = 700 * COHI_NS_PER_MS, .host_timeout_ns = 30 * COHI_NS_PER_S};
     int first = cohi_flags_parse(&cohi_run_usage, argc, argv, options);
     *status = first == COHI_FLAGS_HELP ? 0 : COHI_EXIT_USAGE;
     if (first < 0)
@@ -243,11 +300,13 @@ int cohi_run_parse(int argc, char **argv, cohi_run_options *options, int *status
         *status = cohi_flags_refuse(&cohi_run_usage, "no PROGRAM was given");
         return -1;
     }
-    *status = check_hosts(options);
+    *status = find_hosts(options);
     if (*status == 0)
         *status = check_engine(options);
-    if (*status != 0)
+    if (*status != 0) {
+        cohi_hosts_free(&options->hosts);
         return -1;
+    }
     options->command = argv + first;
     add_flag_variables(options);
     return 0;

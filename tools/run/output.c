@@ -56,10 +56,27 @@ void cohi_output_attach(cohi_output *output, int rank, int is_error, int fd)
     output->sources[2 * rank + is_error].fd = fd;
 }
 
+void cohi_output_expect(cohi_output *output, int rank, int is_error, const char *host)
+{
+    cohi_source *source = &output->sources[2 * rank + is_error];
+    source->fed = 1;
+    source->host = host;
+}
+
+int cohi_source_has_room(const cohi_source *source)
+{
+    return source->used < COHI_OUTPUT_PIECE_BYTES
+           && cohi_sink_pending(source->sink) < COHI_QUEUE_BYTES;
+}
+
 int cohi_source_wants(const cohi_source *source)
 {
-    return source->fd >= 0 && source->used < COHI_OUTPUT_PIECE_BYTES
-           && cohi_sink_pending(source->sink) < COHI_QUEUE_BYTES;
+    return source->fd >= 0 && cohi_source_has_room(source);
+}
+
+static int is_open(const cohi_source *source)
+{
+    return source->fd >= 0 || source->fed;
 }
 
 /* ---- from source to sink ---- */
@@ -77,7 +94,7 @@ static void end_open_line(cohi_sink *sink)
 /* Whether an open line may be ended for the sake of others. */
 static int may_be_ended(const cohi_source *owner, uint64_t now)
 {
-    return owner->fd < 0 || now - owner->wrote_ns >= COHI_SILENCE_NS
+    return !is_open(owner) || now - owner->wrote_ns >= COHI_SILENCE_NS
            || owner->open_bytes >= 2 * COHI_OUTPUT_PIECE_BYTES;
 }
 
@@ -101,10 +118,12 @@ static int is_error(const cohi_output *output, const cohi_source *source)
 
 static void append_line(cohi_output *output, cohi_source *source, const char *bytes, size_t count)
 {
-    char tag[16];
+    char tag[96];
     if (source->fresh && output->tag)
         cohi_sink_append(source->sink, tag,
-                         (size_t)snprintf(tag, sizeof tag, "[%d] ", source->rank));
+                         (size_t)snprintf(tag, sizeof tag, "[%d%s%.60s] ", source->rank,
+                                          source->host ? " " : "",
+                                          source->host ? source->host : ""));
     else if (source->fresh && is_error(output, source)
              && cohi_fold_takes(&output->fold, source->rank, bytes, count, source->wrote_ns))
         return;
@@ -129,7 +148,7 @@ static size_t releasable(const cohi_source *source)
 {
     const char *feed = source->used ? memrchr(source->data, '\n', source->used) : NULL;
     size_t lines = feed ? (size_t)(feed - source->data) + 1 : 0;
-    int at_once = source->fd < 0 || source->sink->terminal;
+    int at_once = !is_open(source) || source->sink->terminal;
     return at_once || source->used - lines >= COHI_OUTPUT_PIECE_BYTES ? source->used : lines;
 }
 
@@ -172,6 +191,7 @@ static int somebody_waits(const cohi_output *output, const cohi_sink *sink)
 
 /* ---- from pipe to source ---- */
 
+/* For READ_BYTES more, which is more than is fed at once. */
 static int make_room(cohi_source *source)
 {
     if (source->room - source->used >= READ_BYTES)
@@ -189,6 +209,7 @@ static void end_source(cohi_source *source)
 {
     cohi_os_close(source->fd);
     source->fd = -1;
+    source->fed = 0;
 }
 
 static void lose_source(cohi_source *source, int error)
@@ -224,6 +245,22 @@ void cohi_source_read(cohi_output *output, cohi_source *source)
         return;
     pass_on(output, source, now);
     pass_on_waiting(output, sink, now);
+}
+
+void cohi_output_feed(cohi_output *output, int rank, int is_error, const void *bytes, size_t count)
+{
+    cohi_source *source = &output->sources[2 * rank + is_error];
+    uint64_t now = cohi_now_ns();
+    if (count == 0) {
+        end_source(source);
+    } else if (make_room(source) != 0) {
+        lose_source(source, ENOMEM);
+    } else {
+        memcpy(source->data + source->used, bytes, count);
+        source->used += count;
+    }
+    pass_on(output, source, now);
+    pass_on_waiting(output, source->sink, now);
 }
 
 int cohi_output_error(const cohi_output *output)

@@ -26,7 +26,9 @@ enum {
 #define COHI_SILENCE_NS (250 * COHI_NS_PER_MS)
 
 typedef struct cohi_source {
-    int fd; /* -1: not attached, or at its end */
+    int fd;           /* -1: not attached, fed by others, or at its end */
+    int fed;          /* its bytes come by cohi_output_feed, and more may come */
+    const char *host; /* that its rank is on, for tags; NULL: the only one */
     int rank;
     cohi_sink *sink;
     char *data;
@@ -42,7 +44,7 @@ typedef struct cohi_output {
     cohi_sink *error_sink; /* sinks[0] when both are one file */
     cohi_source *sources;  /* two a rank: output, error */
     int count;
-    int tag;        /* begin each line by its rank */
+    int tag;        /* begin each line by its rank, and its host */
     cohi_fold fold; /* not used with `tag`: there each rank's lines are wanted */
 } cohi_output;
 
@@ -53,7 +55,16 @@ void cohi_output_close(cohi_output *output);
 /* Gives the source its pipe, non-blocking, which it closes at its end. */
 void cohi_output_attach(cohi_output *output, int rank, int is_error, int fd);
 
-/* Whether the source is to be polled: it is open and its data has somewhere to go. */
+/* The source has no pipe here: its bytes will be fed. `host` is for the tags, and stays the caller's. */
+void cohi_output_expect(cohi_output *output, int rank, int is_error, const char *host);
+
+/* Passes on what came from such a source; no bytes: it is at its end. */
+void cohi_output_feed(cohi_output *output, int rank, int is_error, const void *bytes, size_t count);
+
+/* Whether data of the source has somewhere to go. */
+int cohi_source_has_room(const cohi_source *source);
+
+/* Whether the source is to be polled: it is open and has room. */
 int cohi_source_wants(const cohi_source *source);
 
 /* Reads once and passes lines on. */

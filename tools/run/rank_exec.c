@@ -2,7 +2,6 @@
 #include "run/supervise.h"
 
 #include "base/clock.h"
-#include "base/pretend.h"
 #include "run/interpreter.h"
 
 #include <errno.h>
@@ -33,8 +32,12 @@ struct refusal {
 };
 
 /* Only rank 0 reads the launcher's input. */
-static int connect_input(struct refusal *refusal)
+static int connect_input(const cohi_charge *charge, struct refusal *refusal)
 {
+    if (charge->rank == 0 && charge->input >= 0)
+        return dup2(charge->input, STDIN_FILENO) >= 0 ? 0 : errno;
+    if (charge->rank == 0)
+        return 0;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
         return 0;
@@ -45,7 +48,7 @@ static int connect_input(struct refusal *refusal)
 
 static int connect_streams(const cohi_charge *charge, struct refusal *refusal)
 {
-    int error = charge->rank > 0 ? connect_input(refusal) : 0;
+    int error = connect_input(charge, refusal);
     if (error)
         return error;
     if (dup2(charge->output, STDOUT_FILENO) < 0 || dup2(charge->error, STDERR_FILENO) < 0
@@ -54,13 +57,13 @@ static int connect_streams(const cohi_charge *charge, struct refusal *refusal)
     return 0;
 }
 
-/* The (rank mod allowed)-th core of those that this process may use. */
-static int bind_core(int rank)
+/* The (index mod allowed)-th core of those that this process may use. */
+static int bind_core(int index)
 {
     cpu_set_t allowed, one;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return errno;
-    int skip = rank % CPU_COUNT(&allowed);
+    int skip = index % CPU_COUNT(&allowed);
     size_t core = 0;
     while (!CPU_ISSET(core, &allowed) || skip-- > 0)
         core++;
@@ -76,22 +79,11 @@ static void set_number(const char *name, int number)
     setenv(name, text, 1);
 }
 
-static void set_host(const cohi_charge *charge)
-{
-    char name[16];
-    if (charge->pretend_hosts == 0)
-        return;
-    snprintf(name, sizeof name, "host%d",
-             cohi_pretended_host(charge->rank, charge->size, charge->pretend_hosts));
-    setenv("COHORT_HOST", name, 1);
-}
-
 static void set_environment(const cohi_charge *charge)
 {
     setenv("COHORT_LOG", "warn", 0);
     for (char **variable = charge->environment; *variable; variable++)
         putenv(*variable);
-    set_host(charge);
     set_number("COHORT_RANK", charge->rank);
     set_number("COHORT_SIZE", charge->size);
     set_number("COHORT_JOB_FD", charge->job_fd);
@@ -123,7 +115,7 @@ void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor)
     die_with(supervisor);
     refusal.error = connect_streams(charge, &refusal);
     if (!refusal.error && charge->bind_core)
-        refusal.error = bind_core(charge->rank);
+        refusal.error = bind_core(charge->rank - charge->first);
     if (!refusal.error) {
         set_environment(charge);
         restore_process(charge);

@@ -41,8 +41,9 @@ static void say_cause(cohi_job *run, const char *format, ...)
 
 /* ---- the table ---- */
 
-static const char *const titles[] = {"RANK", "PID", "STATE", "OPERATION", "WAITING", "FOR", "END"};
-enum { COLUMNS = sizeof titles / sizeof *titles };
+enum { RANK, HOST, PID, STATE, OPERATION, WAITING, FOR, END, COLUMNS };
+static const char *const titles[COLUMNS] = {"RANK",      "HOST",    "PID", "STATE",
+                                            "OPERATION", "WAITING", "FOR", "END"};
 
 static const char *unended(const cohi_job *run, const cohi_run_rank *state)
 {
@@ -58,6 +59,8 @@ static void describe_end(const cohi_job *run, int rank, char *text, size_t room)
     cohi_describe_end(state->wait_status, how, sizeof how);
     if (!state->ended)
         snprintf(text, room, "%s", unended(run, state));
+    else if (state->lost)
+        snprintf(text, room, "lost with its host");
     else if (state->by_launcher)
         snprintf(text, room, "%s%s by cohort run", how,
                  WIFSIGNALED(state->wait_status) ? "," : "; ended");
@@ -81,24 +84,27 @@ static const char *state_of(const cohi_job *run, int rank)
         return state->pid ? "unknown" : "-";
     if (is_culprit(run, rank))
         return "failed";
+    if (state->lost)
+        return "lost";
     return cohi_run_failed(run, rank) || state->by_launcher ? "ended" : "done";
 }
 
 static void fill_row(const cohi_job *run, int rank, cohi_table_row *row)
 {
     const cohi_run_rank *state = &run->ranks[rank];
-    const cohi_snapshot_row *snapshot = &run->charge.snapshot->rows[rank];
-    int pid = atomic_load(&cohi_board_slot(&run->board, rank)->pid);
-    snprintf(row->cell[0], COHI_TABLE_CELL_BYTES, "%d", rank);
+    const cohi_snapshot_row *snapshot = &run->snapshot->rows[rank];
+    int pid = run->facts[rank].pid;
+    snprintf(row->cell[RANK], COHI_TABLE_CELL_BYTES, "%d", rank);
+    snprintf(row->cell[HOST], COHI_TABLE_CELL_BYTES, "%s", state->host ? state->host : "");
     if (pid || state->pid)
-        snprintf(row->cell[1], COHI_TABLE_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
+        snprintf(row->cell[PID], COHI_TABLE_CELL_BYTES, "%d", pid ? pid : (int)state->pid);
     int stopped = strcmp(snapshot->state, "stopped") == 0;
-    snprintf(row->cell[2], COHI_TABLE_CELL_BYTES, "%s", state_of(run, rank));
-    snprintf(row->cell[3], COHI_TABLE_CELL_BYTES, "%s%s", snapshot->operation,
+    snprintf(row->cell[STATE], COHI_TABLE_CELL_BYTES, "%s", state_of(run, rank));
+    snprintf(row->cell[OPERATION], COHI_TABLE_CELL_BYTES, "%s%s", snapshot->operation,
              stopped ? ", stopped" : "");
-    cohi_duration_text(snapshot->waiting_ns, row->cell[4], COHI_TABLE_CELL_BYTES);
-    snprintf(row->cell[5], COHI_TABLE_CELL_BYTES, "%s", snapshot->awaits);
-    describe_end(run, rank, row->cell[6], COHI_TABLE_CELL_BYTES);
+    cohi_duration_text(snapshot->waiting_ns, row->cell[WAITING], COHI_TABLE_CELL_BYTES);
+    snprintf(row->cell[FOR], COHI_TABLE_CELL_BYTES, "%s", snapshot->awaits);
+    describe_end(run, rank, row->cell[END], COHI_TABLE_CELL_BYTES);
 }
 
 /* Line by line, those of ranks that failed in red. The first line has the titles. */
@@ -123,6 +129,8 @@ static void say_table(cohi_job *run)
     size_t length;
     if (cohi_table_make(&table, titles, COLUMNS, (size_t)run->size) != 0)
         return;
+    if (!run->ranks[0].host)
+        cohi_table_hide(&table, HOST);
     for (int rank = 0; rank < run->size; rank++)
         fill_row(run, rank, &table.rows[rank]);
     FILE *stream = open_memstream(&text, &length);
@@ -182,27 +190,23 @@ static int report_unknown(cohi_job *run)
 static void describe_call(const cohi_job *run, int rank, char *text, size_t room)
 {
     const cohi_run_rank *state = &run->ranks[rank];
-    const char *operation = run->charge.snapshot->rows[rank].operation;
-    cohi_slot *slot = cohi_board_slot(&run->board, rank);
-    char message[COHI_ERROR_BYTES];
-    coh_status status;
-    uint64_t at_ns = cohi_slot_read_error(slot, &status, message);
+    const char *operation = run->snapshot->rows[rank].operation;
+    const cohi_facts *facts = &run->facts[rank];
     int by_itself = !WIFSIGNALED(state->wait_status) || WTERMSIG(state->wait_status) == SIGABRT;
     *text = '\0';
-    if (by_itself && at_ns > 0 && at_ns + ERROR_COUNTS_NS > state->ended_ns)
-        snprintf(text, room, "; %s: %s", coh_status_name(status), message);
-    else if (atomic_load(&slot->phase) == COHI_PHASE_RUNNING
-             && atomic_load(&slot->op) != COHI_OP_NONE)
+    if (by_itself && facts->error_ns > 0 && facts->error_ns + ERROR_COUNTS_NS > state->ended_ns)
+        snprintf(text, room, "; %s: %s", coh_status_name((coh_status)facts->error_status),
+                 facts->error);
+    else if (facts->phase == COHI_PHASE_RUNNING && facts->in_call)
         snprintf(text, room, ", in %s", operation);
 }
 
 /* Ranks may go on after a race was named to them, and end well. */
 static int report_race(cohi_job *run)
 {
-    cohi_board_head *head = run->board.head;
-    if (!head || atomic_load(&head->race_state) != 2)
+    if (!*run->race)
         return 0;
-    cohi_run_say(run, "race: %.*s", (int)sizeof head->race, head->race);
+    cohi_run_say(run, "race: %s", run->race);
     return 1;
 }
 
@@ -215,7 +219,10 @@ static int report_failure(cohi_job *run)
     int wait_status = run->ranks[rank].wait_status, unfinished = cohi_run_unfinished(run, rank);
     cohi_describe_end(wait_status, how, sizeof how);
     describe_call(run, rank, call, sizeof call);
-    (void)gethostname(host, sizeof host - 1);
+    if (run->ranks[rank].host)
+        snprintf(host, sizeof host, "host %s", run->ranks[rank].host);
+    else
+        (void)gethostname(host, sizeof host - 1);
     say_table(run);
     say_cause(run, "rank %d of %d on %s (process %d) %s%s%s", rank, run->size, host,
               (int)run->ranks[rank].pid, WIFSIGNALED(wait_status) ? "was " : "",
@@ -236,7 +243,7 @@ static int waiters_of(const cohi_job *run, int rank)
 {
     int count = 0;
     for (int other = 0; other < run->size; other++)
-        count += other != rank && run->charge.snapshot->rows[other].waits_for == rank;
+        count += other != rank && run->snapshot->rows[other].waits_for == rank;
     return count;
 }
 
@@ -251,7 +258,7 @@ static void describe_awaited(const cohi_job *run, char *text, size_t room)
     *text = '\0';
     if (waiters_of(run, awaited) > 0)
         snprintf(text, room, "; %d of %d ranks waited for rank %d, %s", waiters_of(run, awaited),
-                 run->size, awaited, run->charge.snapshot->rows[awaited].operation);
+                 run->size, awaited, run->snapshot->rows[awaited].operation);
 }
 
 static int report_timeout(cohi_job *run)
@@ -282,6 +289,20 @@ static int report_output(cohi_job *run)
     return 1;
 }
 
+/* What was said when the host was given up is the cause. */
+static int report_no_host(cohi_job *run)
+{
+    (void)run;
+    return 1;
+}
+
+static int report_host_lost(cohi_job *run)
+{
+    say_table(run);
+    say_cause(run, "%s", run->lost_host);
+    return 1;
+}
+
 static int report_no_start(cohi_job *run)
 {
     return run->why_value == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
@@ -294,11 +315,14 @@ int cohi_run_report(cohi_job *run)
         [COHI_WHY_FAILED] = report_failure,
         [COHI_WHY_GLOBAL_EXIT] = report_global_exit,
         [COHI_WHY_NO_START] = report_no_start,
+        [COHI_WHY_NO_HOST] = report_no_host,
+        [COHI_WHY_HOST_LOST] = report_host_lost,
         [COHI_WHY_TIMEOUT] = report_timeout,
         [COHI_WHY_SIGNAL] = report_signal,
         [COHI_WHY_OUTPUT] = report_output,
     };
+    run->means->look(run);
     if (run->why == COHI_WHY_NONE)
-        cohi_snapshot_take(run->charge.snapshot, &run->board, 0);
+        run->means->snapshot(run, 0);
     return reports[run->why](run);
 }

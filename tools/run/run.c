@@ -2,21 +2,14 @@
 
 #include "base/os.h"
 #include "command.h"
-#include "run/descendants.h"
 #include "descriptors.h"
-#include "memory/host_profile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-/* Descriptors of the launcher beside three a rank: board, signals, two sinks, the guard's, and the
- * rank's ends and a socket pair while it is started. */
-enum { OWN_DESCRIPTORS = 10, RANK_DESCRIPTORS = 3 };
 
 /* How long an interrupted launcher waits for its reader to take the last of the output. */
 #define LAST_OUTPUT_NS COHI_NS_PER_S
@@ -43,18 +36,20 @@ static int could_be_continued(void)
 /* Stops with the ranks; the time until it is continued counts for nothing. */
 static void stop_here(cohi_job *run, int by_kernel)
 {
+    int stopped_with_us = by_kernel && run->means->in_group;
     if (by_kernel && !could_be_continued()) {
-        cohi_run_order(run, SIGCONT); /* the terminal has stopped the ranks already */
+        if (stopped_with_us)
+            run->means->order(run, SIGCONT); /* the terminal has stopped the ranks already */
         return;
     }
-    if (!by_kernel)
-        cohi_run_order(run, SIGSTOP);
+    if (!stopped_with_us)
+        run->means->order(run, SIGSTOP);
     uint64_t stopped = cohi_now_ns();
     kill(getpid(), SIGSTOP);
     uint64_t away = cohi_now_ns() - stopped;
     shift(&run->stage_deadline_ns, away);
     shift(&run->timeout_at_ns, away);
-    cohi_run_order(run, SIGCONT);
+    run->means->order(run, SIGCONT);
 }
 
 static void take_signals(cohi_job *run)
@@ -63,23 +58,29 @@ static void take_signals(cohi_job *run)
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         int signal = (int)info.ssi_signo, by_kernel = info.ssi_code == SI_KERNEL;
         if (signal == SIGCHLD)
-            cohi_run_reap(run);
+            run->means->reap(run);
         else if (signal == SIGTSTP)
             stop_here(run, by_kernel);
         else if (signal == SIGCONT)
-            cohi_run_order(run, SIGCONT);
+            run->means->order(run, SIGCONT);
         else
             cohi_run_signal(run, signal, by_kernel);
     }
     if (errno != EAGAIN)
-        cohi_run_reap(run); /* what cannot be read may be that a supervisor has ended */
+        run->means->reap(run); /* what cannot be read may be that a supervisor has ended */
 }
 
-enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_GUARD = 3, POLL_RANKS = 4 };
+/* Then those of the sources, two a rank, and those of the means. */
+enum { POLL_SIGNALS = 0, POLL_SINKS = 1, POLL_SOURCES = 3 };
+
+static int poll_means(const cohi_job *run)
+{
+    return POLL_SOURCES + run->output.count;
+}
 
 static int poll_count(const cohi_job *run)
 {
-    return POLL_RANKS + RANK_DESCRIPTORS * run->size;
+    return poll_means(run) + run->means->poll_count(run);
 }
 
 static struct pollfd interest(int fd, short events, int wanted)
@@ -90,19 +91,16 @@ static struct pollfd interest(int fd, short events, int wanted)
 static void fill_polls(cohi_job *run)
 {
     run->polls[POLL_SIGNALS] = interest(run->signals, POLLIN, 1);
-    run->polls[POLL_GUARD] = interest(run->guard_link, POLLIN, 1);
     for (int i = 0; i < 2; i++) {
         const cohi_sink *sink = &run->output.sinks[i];
         run->polls[POLL_SINKS + i] =
             interest(sink->fd, POLLOUT, !sink->error && cohi_sink_pending(sink) > 0);
     }
-    for (int rank = 0; rank < run->size; rank++) {
-        struct pollfd *polls = &run->polls[POLL_RANKS + RANK_DESCRIPTORS * rank];
-        const cohi_source *sources = &run->output.sources[2 * rank];
-        polls[0] = interest(run->ranks[rank].control, POLLIN, 1);
-        polls[1] = interest(sources[0].fd, POLLIN, cohi_source_wants(&sources[0]));
-        polls[2] = interest(sources[1].fd, POLLIN, cohi_source_wants(&sources[1]));
+    for (int i = 0; i < run->output.count; i++) {
+        const cohi_source *source = &run->output.sources[i];
+        run->polls[POLL_SOURCES + i] = interest(source->fd, POLLIN, cohi_source_wants(source));
     }
+    run->means->fill_polls(run, &run->polls[poll_means(run)]);
 }
 
 static int poll_timeout_ms(uint64_t deadline)
@@ -127,6 +125,7 @@ static void wait_for_events(cohi_job *run, int count)
     uint64_t deadline = cohi_output_deadline(&run->output);
     deadline = earlier(deadline, earlier(run->stage_deadline_ns, run->timeout_at_ns));
     deadline = earlier(deadline, run->terminal.look_at_ns);
+    deadline = earlier(deadline, run->means->deadline(run));
     fill_polls(run);
     if (cohi_descriptors_poll(run->polls, (nfds_t)count, poll_timeout_ms(deadline)) <= 0)
         memset(run->polls, 0, (size_t)count * sizeof *run->polls);
@@ -137,18 +136,11 @@ static void take_events(cohi_job *run)
 {
     if (run->polls[POLL_SIGNALS].revents)
         take_signals(run);
-    for (int rank = 0; rank < run->size; rank++) {
-        const struct pollfd *polls = &run->polls[POLL_RANKS + RANK_DESCRIPTORS * rank];
-        cohi_source *sources = &run->output.sources[2 * rank];
-        if (polls[0].revents)
-            cohi_run_notices(run, rank);
-        if (polls[1].revents)
-            cohi_source_read(&run->output, &sources[0]);
-        if (polls[2].revents)
-            cohi_source_read(&run->output, &sources[1]);
+    run->means->take_polls(run, &run->polls[poll_means(run)]);
+    for (int i = 0; i < run->output.count; i++) {
+        if (run->polls[POLL_SOURCES + i].revents)
+            cohi_source_read(&run->output, &run->output.sources[i]);
     }
-    if (run->polls[POLL_GUARD].revents)
-        cohi_run_guard_news(run);
 }
 
 static void turn(cohi_job *run)
@@ -160,6 +152,7 @@ static void turn(cohi_job *run)
     if (lost)
         cohi_run_end(run, COHI_WHY_OUTPUT, lost);
     cohi_run_advance(run, now);
+    run->means->tick(run, now);
     wait_for_events(run, poll_count(run));
     take_events(run);
     cohi_run_judge(run);
@@ -196,7 +189,7 @@ static int write_last_output(cohi_job *run)
         cohi_output_tick(&run->output, cohi_now_ns());
         if (!output_pending(run) || cohi_now_ns() >= run->stage_deadline_ns)
             return 0;
-        wait_for_events(run, POLL_RANKS);
+        wait_for_events(run, POLL_SOURCES);
         int signal = take_last_signals(run);
         if (signal)
             return signal;
@@ -205,36 +198,19 @@ static int write_last_output(cohi_job *run)
 
 /* ---- setting up ---- */
 
-/* The launcher raises its own soft limit where it must; the ranks get it back as it was. */
-static int raise_descriptor_limit(cohi_job *run)
-{
-    struct rlimit *limit = &run->charge.files;
-    rlim_t need =
-        (rlim_t)(run->charge.inherited_count + OWN_DESCRIPTORS + RANK_DESCRIPTORS * run->size);
-    if (getrlimit(RLIMIT_NOFILE, limit) != 0 || limit->rlim_cur >= need)
-        return 0;
-    struct rlimit raised = {.rlim_cur = need, .rlim_max = limit->rlim_max};
-    if (limit->rlim_max >= need && setrlimit(RLIMIT_NOFILE, &raised) == 0)
-        return 0;
-    fprintf(stderr,
-            "cohort run: -n %d needs %llu descriptors, but the limit is %llu (see ulimit -n -H)\n",
-            run->size, (unsigned long long)need, (unsigned long long)limit->rlim_max);
-    return -1;
-}
-
 /* A signal that was ignored from the start, as nohup and background shells have it, stays so. */
 static int watch_signals(cohi_job *run)
 {
     sigset_t set;
     sigemptyset(&set);
     struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL}, now;
-    sigaction(SIGPIPE, &ignore, &run->charge.on_pipe);
-    sigaction(SIGCHLD, &normal, &run->charge.on_child);
+    sigaction(SIGPIPE, &ignore, &run->squad.charge.on_pipe);
+    sigaction(SIGCHLD, &normal, &run->squad.charge.on_child);
     for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
         if (sigaction(watched[i], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
             sigaddset(&set, watched[i]);
     }
-    sigprocmask(SIG_BLOCK, &set, &run->charge.mask);
+    sigprocmask(SIG_BLOCK, &set, &run->squad.charge.mask);
     run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (run->signals >= 0)
         return 0;
@@ -245,87 +221,54 @@ static int watch_signals(cohi_job *run)
 static int allocate(cohi_job *run)
 {
     run->ranks = calloc((size_t)run->size, sizeof *run->ranks);
-    run->polls = calloc((size_t)poll_count(run), sizeof *run->polls);
-    run->charge.snapshot = cohi_snapshot_make(run->size);
-    if (!run->ranks || !run->polls || !run->charge.snapshot
+    run->facts = calloc((size_t)run->size, sizeof *run->facts);
+    if (!run->ranks || !run->facts
         || cohi_output_open(&run->output, run->size, run->options.tag_output) != 0) {
         fprintf(stderr, "cohort run: no memory for %d ranks\n", run->size);
         return -1;
     }
-    for (int rank = 0; rank < run->size; rank++)
-        run->ranks[rank].control = -1;
     return 0;
 }
 
-/* By the launcher, for all ranks: see memory/host_profile.h. */
-static cohi_profile obtain_profile(const cohi_job *run)
+static char *end_of_arguments(char **arguments)
 {
-    static cohi_host_profile host;
-    const char *knob = getenv("COHORT_PROFILE");
-    if (run->size > 1)
-        cohi_host_profile_obtain(knob ? knob : "", &host);
-    else
-        cohi_host_profile_read(knob ? knob : "", &host);
-    if (*host.warning)
-        fprintf(stderr, "cohort run: warning: %s\n", host.warning);
-    return host.profile;
+    while (arguments[1])
+        arguments++;
+    return *arguments + strlen(*arguments) + 1;
 }
 
-static int make_job(cohi_job *run)
+static int prepare(cohi_job *run)
 {
-    cohi_profile profile = obtain_profile(run);
-    if (coh_unique_id_create(&run->id) == COH_OK
-        && cohi_board_create(run->size, getpid(), run->options.command[0], &profile, &run->board)
-               == COH_OK)
-        return 0;
-    fprintf(stderr, "cohort run: %s\n", coh_last_error());
-    return -1;
-}
-
-static void describe_charge(cohi_job *run)
-{
-    run->charge.size = run->size;
-    run->charge.command = run->options.command;
-    run->charge.environment = run->options.environment;
-    run->charge.bind_core = run->options.bind_core;
-    run->charge.pretend_hosts = run->options.pretend_hosts;
-    run->charge.board = &run->board;
-    run->charge.launcher = getpid();
-    run->charge.inherited = run->inherited;
-}
-
-static int set_up(cohi_job *run)
-{
-    /* What was open before belongs to the user and goes on to the ranks. */
-    run->charge.inherited_count = cohi_descriptors_list(&run->inherited);
-    run->children_before_count = cohi_children_list(&run->children_before);
-    if (!run->inherited) {
-        fprintf(stderr, "cohort run: no memory for the list of open descriptors\n");
+    run->squad.charge.title_end = end_of_arguments(run->options.command);
+    if (run->means->prepare(run) != 0) {
+        fprintf(stderr, "cohort run: %s\n", coh_last_error());
         return -1;
     }
-    if (raise_descriptor_limit(run) != 0 || watch_signals(run) != 0 || allocate(run) != 0
-        || make_job(run) != 0)
-        return -1;
-    describe_charge(run);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+    run->polls = calloc((size_t)poll_count(run), sizeof *run->polls);
+    if (run->polls)
         return 0;
-    perror("cohort run: cannot adopt the ranks' processes");
+    fprintf(stderr, "cohort run: no memory for %d ranks\n", run->size);
     return -1;
+}
+
+/* What was open before belongs to the user and goes on to the ranks. */
+static int set_up(cohi_job *run)
+{
+    if (cohi_squad_remember(&run->squad) != 0) {
+        fprintf(stderr, "cohort run: %s\n", coh_last_error());
+        return -1;
+    }
+    return watch_signals(run) != 0 || allocate(run) != 0 || prepare(run) != 0 ? -1 : 0;
 }
 
 static void tear_down(cohi_job *run)
 {
-    for (int rank = 0; run->ranks && rank < run->size; rank++)
-        cohi_os_close(run->ranks[rank].control);
-    cohi_os_close(run->guard_link);
     cohi_output_close(&run->output);
-    cohi_snapshot_free(run->charge.snapshot, run->size);
-    cohi_board_close(&run->board);
+    run->means->close(run);
     cohi_os_close(run->signals);
     cohi_run_options_free(&run->options);
-    free(run->children_before);
-    free(run->inherited);
     free(run->polls);
+    free(run->facts);
     free(run->ranks);
 }
 
@@ -334,13 +277,13 @@ static int run_job(cohi_job *run)
     if (run->options.timeout_ns)
         run->timeout_at_ns = cohi_now_ns() + run->options.timeout_ns;
     cohi_terminal_begin(run);
-    if (cohi_run_start(run) != 0) {
+    if (run->means->start(run) != 0) {
         cohi_run_say(run, "%s", coh_last_error());
         cohi_run_end(run, COHI_WHY_NO_START, errno);
     }
-    while (run->alive > 0 && run->stage != COHI_STAGE_GONE)
+    while (run->means->alive(run) && run->stage != COHI_STAGE_GONE)
         turn(run);
-    cohi_run_sweep(run);
+    run->means->sweep(run);
     cohi_run_judge(run);
     cohi_terminal_end(run);
     cohi_output_drain(&run->output);
@@ -361,15 +304,15 @@ int cohi_tool_run(int argc, char **argv)
 {
     int status;
     cohi_job run = {.signals = -1,
-                    .guard_link = -1,
                     .first = -1,
-                    .board = {.fd = -1},
                     .stage_deadline_ns = UINT64_MAX,
                     .timeout_at_ns = UINT64_MAX,
                     .ended_by_us_ns = UINT64_MAX};
     if (cohi_run_parse(argc, argv, &run.options, &status) != 0)
         return status;
     run.size = run.options.ranks;
+    run.means = run.options.hosts.count > 0 ? &cohi_run_fleet : &cohi_run_local;
+    cohi_squad_init(&run.squad, NULL, NULL);
     status = set_up(&run) == 0 ? run_job(&run) : 1;
     tear_down(&run);
     return status;

@@ -10,9 +10,10 @@
 /*
  * run.h - `cohort run`, the launcher: its parts and what they share.
  *
- *   options.c  the command line
- *   ranks.c    starting the ranks, what their supervisors tell, orders to them
- *   reap.c     what the guard tells; the ends of supervisors, and what they leave
+ *   options.c  the command line; where.c, the hosts that it names
+ *   local.c    ranks of this host, by a squad (squad.h) of this process
+ *   fleet.c    ranks of several hosts, by agents; remote.c is one of them, shell.c how it is reached
+ *   agent.c    `cohort agent`, the process on each of those hosts, which has a squad
  *   stage.c    from running to ended: why, and in which steps
  *   run.c      the event loop
  *   terminal.c what is shown on a terminal alone
@@ -22,10 +23,12 @@
 #ifndef COHI_TOOLS_RUN_H
 #define COHI_TOOLS_RUN_H
 
+#include "facts.h"
 #include "flags.h"
+#include "hosts/hosts.h"
+#include "run/squad.h"
 #include "run/output.h"
 #include "run/terminal.h"
-#include "run/supervise.h"
 
 #include <cohort.h>
 #include <poll.h>
@@ -45,20 +48,26 @@ typedef struct cohi_run_options {
     int bind_core;
     int keep_going;
     int race_check;
-    int pretend_hosts; /* 0: none */
+    int pretend_hosts;      /* 0: none */
+    const char *hosts_text; /* of --hosts; NULL: not given */
+    const char *hostfile;
+    const char *shell;
+    int oversubscribe;
+    uint64_t host_timeout_ns;
+    int ranks_given;  /* -n is there */
+    cohi_hosts hosts; /* that agents are started on; none: the ranks are this host's */
     char **command;
 } cohi_run_options;
 
 typedef struct cohi_run_rank {
-    pid_t supervisor; /* 0: not known to be started, or reaped */
-    int counted;      /* in cohi_job's `alive` */
     pid_t pid;
-    int control; /* socket to the supervisor, or -1 */
     int ended;
     int wait_status;
     uint64_t ended_ns;
-    int judged;      /* cohi_run_judge has looked at its end */
-    int by_launcher; /* it ended because the launcher ended it */
+    int judged;       /* cohi_run_judge has looked at its end */
+    int by_launcher;  /* it ended because the launcher ended it */
+    int lost;         /* with its host: how it ended is not known */
+    const char *host; /* NULL: this one */
 } cohi_run_rank;
 
 /* Why the job is ending. The first reason stands. */
@@ -67,6 +76,8 @@ typedef enum cohi_run_why {
     COHI_WHY_FAILED,      /* a rank failed */
     COHI_WHY_GLOBAL_EXIT, /* a rank called coh_global_exit */
     COHI_WHY_NO_START,    /* the program, or a process for it, could not be started */
+    COHI_WHY_NO_HOST,     /* a host was not reached, or is of no use */
+    COHI_WHY_HOST_LOST,   /* the connection to a host ended */
     COHI_WHY_TIMEOUT,
     COHI_WHY_SIGNAL, /* the launcher was told to stop */
     COHI_WHY_OUTPUT  /* the launcher's output cannot be written any more */
@@ -83,23 +94,71 @@ typedef enum cohi_run_stage {
     COHI_STAGE_GONE     /* what is left cannot be killed */
 } cohi_run_stage;
 
-typedef struct cohi_job {
+typedef struct cohi_job cohi_job;
+
+/* How the ranks of a job are run. */
+typedef struct cohi_run_means {
+    /* All that is needed before the first of them is started. 0, or -1 with the reason in
+     * coh_last_error(). */
+    int (*prepare)(cohi_job *run);
+
+    /* Starts them. 0, or -1 as above; those that were started go on. */
+    int (*start)(cohi_job *run);
+
+    /* Whether some of them, or what watches over them, may still be there. */
+    int (*alive)(const cohi_job *run);
+
+    /* Sends an order (supervise.h) to all ranks. */
+    void (*order)(cohi_job *run, int order);
+
+    /* They do not end by themselves. */
+    void (*abandon)(cohi_job *run);
+
+    /* A child has ended. */
+    void (*reap)(cohi_job *run);
+
+    /* The last is gone: cleans up what is left. */
+    void (*sweep)(cohi_job *run);
+
+    /* Brings `facts` up to date; and `snapshot`, which is taken anew if `again`. */
+    void (*look)(cohi_job *run);
+    void (*snapshot)(cohi_job *run, int again);
+
+    /* The names of hosts that have not answered yet, cut to `room`; how many there are. */
+    int (*absent_hosts)(const cohi_job *run, char *names, size_t room);
+
+    /* What is due at this time, and when something will be; UINT64_MAX: nothing. */
+    void (*tick)(cohi_job *run, uint64_t now);
+    uint64_t (*deadline)(const cohi_job *run);
+
+    int (*poll_count)(const cohi_job *run);
+    void (*fill_polls)(const cohi_job *run, struct pollfd *polls);
+    void (*take_polls)(cohi_job *run, const struct pollfd *polls);
+
+    void (*close)(cohi_job *run);
+
+    int in_group; /* the ranks are in the launcher's process group: a terminal's signals reach them */
+} cohi_run_means;
+
+extern const cohi_run_means cohi_run_local, cohi_run_fleet;
+
+struct cohi_fleet;
+
+struct cohi_job {
     cohi_run_options options;
-    cohi_charge charge; /* what is the same for all ranks */
-    coh_unique_id id;
-    cohi_board board;
+    const cohi_run_means *means;
+    cohi_squad squad;         /* of cohi_run_local; of the other what is the same for any child */
+    struct cohi_fleet *fleet; /* of cohi_run_fleet */
     cohi_output output;
     cohi_terminal terminal;
     cohi_run_rank *ranks;
+    cohi_facts *facts;       /* of each rank */
+    cohi_snapshot *snapshot; /* what each was doing when the job began to fail */
     int size;
-    int alive;              /* supervisors that were asked for and are not reaped */
-    pid_t guard;            /* see guard.h; 0: not started, or reaped */
-    int guard_link;         /* socket to it, or -1 */
-    int signals;            /* signalfd */
-    int *inherited;         /* descriptors from before */
-    pid_t *children_before; /* that the launcher had when it began */
-    int children_before_count;
+    int signals; /* signalfd */
     struct pollfd *polls;
+    char race[1024];     /* the first that a rank has named; "": none */
+    char lost_host[512]; /* how the connection to a host ended, for the cause */
 
     cohi_run_why why;
     int why_value; /* signal, errno or exit code */
@@ -108,7 +167,9 @@ typedef struct cohi_job {
     uint64_t stage_deadline_ns; /* UINT64_MAX: none */
     uint64_t timeout_at_ns;     /* of --timeout; UINT64_MAX: none */
     uint64_t ended_by_us_ns;    /* when the ranks were first told to end; UINT64_MAX: not yet */
-} cohi_job;
+    int exit_asked;             /* a rank has called coh_global_exit */
+    int exit_code;
+};
 
 /* ---- run/options.c ---- */
 
@@ -118,50 +179,18 @@ extern const cohi_usage cohi_run_usage;
 int cohi_run_parse(int argc, char **argv, cohi_run_options *options, int *status);
 void cohi_run_options_free(cohi_run_options *options);
 
-/* ---- run/ranks.c ---- */
+/* ---- run/where.c ---- */
 
-/* Starts all ranks. 0, or -1 with the reason in coh_last_error(); those that were started go on. */
-int cohi_run_start(cohi_job *run);
+/* Fills in `hosts`, and `ranks` where it was not given, by the flags and the environment. */
+coh_status cohi_run_find_hosts(cohi_run_options *options);
 
-/* Reads what rank's supervisor has told. */
-void cohi_run_notices(cohi_job *run, int rank);
-
-/* Sends an order (supervise.h) to all supervisors. */
-void cohi_run_order(const cohi_job *run, int order);
+/* ---- run/local.c ---- */
 
 /* The rank has ended: the first that says so is right. */
 void cohi_run_note_end(cohi_job *run, int rank, int wait_status, uint64_t at_ns);
 
-/* There is no process for the rank. */
-void cohi_run_no_fork(cohi_job *run, int rank, int error);
-
-/*
- * Whether a socket may still have something to read after this errno. A process that ends with
- * something unread resets the connection. The kernel then reports ECONNRESET once, before the
- * messages that are still in the socket; the next call reads those, and the end of the stream comes
- * after them.
- */
-int cohi_run_reads_on(int error);
-
-/* ---- run/reap.c ---- */
-
-/* Reads what the guard has told. */
-void cohi_run_guard_news(cohi_job *run);
-
-/* Sends it a request that is no rank (guard.h). */
-void cohi_run_tell_guard(const cohi_job *run, int order);
-
-/* The rank's supervisor is gone, or there is none. */
-void cohi_run_count_out(cohi_job *run, int rank);
-
-void cohi_run_kill_supervisors(const cohi_job *run);
-
-/* Reaps the guard, should it end early, and what was below it. */
-void cohi_run_reap(cohi_job *run);
-
-/* When the last supervisor is gone: ends the guard, and kills and reaps what is left below the
- * launcher. */
-void cohi_run_sweep(cohi_job *run);
+/* The program, or a process for it, cannot be started on `host` (NULL: this one). */
+void cohi_run_no_start(cohi_job *run, const char *host, int error, const char *text);
 
 /* ---- run/stage.c ---- */
 

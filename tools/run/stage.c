@@ -1,7 +1,5 @@
 #include "run/run.h"
 
-#include "core/health/verdict.h"
-
 #include <sys/wait.h>
 
 enum { UNLIMITED = -1, BY_GRACE = -2 };
@@ -26,7 +24,8 @@ static const cohi_run_stage first_stage[] = {
     [COHI_WHY_NONE] = COHI_STAGE_RUN,          [COHI_WHY_FAILED] = COHI_STAGE_GRACE,
     [COHI_WHY_GLOBAL_EXIT] = COHI_STAGE_GRACE, [COHI_WHY_NO_START] = COHI_STAGE_KILL,
     [COHI_WHY_TIMEOUT] = COHI_STAGE_TERM,      [COHI_WHY_SIGNAL] = COHI_STAGE_ASKED,
-    [COHI_WHY_OUTPUT] = COHI_STAGE_TERM,
+    [COHI_WHY_OUTPUT] = COHI_STAGE_TERM,       [COHI_WHY_NO_HOST] = COHI_STAGE_KILL,
+    [COHI_WHY_HOST_LOST] = COHI_STAGE_GRACE,
 };
 
 static uint64_t stage_deadline(const cohi_job *run, const struct stage_row *row, uint64_t now)
@@ -47,9 +46,9 @@ static void enter_stage(cohi_job *run, cohi_run_stage stage)
     if (stage >= COHI_STAGE_ASKED && run->ended_by_us_ns == UINT64_MAX)
         run->ended_by_us_ns = now;
     if (row->order >= 0)
-        cohi_run_order(run, row->order);
+        run->means->order(run, row->order);
     if (stage == COHI_STAGE_ABANDON)
-        cohi_run_kill_supervisors(run);
+        run->means->abandon(run);
 }
 
 void cohi_run_advance(cohi_job *run, uint64_t now)
@@ -67,7 +66,7 @@ void cohi_run_end(cohi_job *run, cohi_run_why why, int value)
     run->why = why;
     run->why_value = value;
     int by_a_rank = why == COHI_WHY_FAILED || why == COHI_WHY_GLOBAL_EXIT;
-    cohi_snapshot_take(run->charge.snapshot, &run->board, !by_a_rank);
+    run->means->snapshot(run, !by_a_rank);
     enter_stage(run, first_stage[why]);
 }
 
@@ -78,8 +77,7 @@ int cohi_run_ends_by(int signal)
     return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-/* The terminal has already sent its signal to the ranks, which are in the launcher's process group.
- */
+/* The terminal has already sent its signal to ranks that are in the launcher's process group. */
 void cohi_run_signal(cohi_job *run, int signal, int by_kernel)
 {
     int ends = cohi_run_ends_by(signal);
@@ -90,31 +88,28 @@ void cohi_run_signal(cohi_job *run, int signal, int by_kernel)
     }
     if (ends)
         cohi_run_end(run, COHI_WHY_SIGNAL, signal);
-    if (!by_kernel)
-        cohi_run_order(run, signal);
+    if (!by_kernel || !run->means->in_group)
+        run->means->order(run, signal);
 }
 
 /* ---- judging the ends ---- */
 
 int cohi_run_unfinished(const cohi_job *run, int rank)
 {
-    unsigned phase = atomic_load(&cohi_board_slot(&run->board, rank)->phase);
-    return run->ranks[rank].wait_status == 0
-           && (phase == COHI_PHASE_RUNNING || phase == COHI_PHASE_EXITING);
+    return run->ranks[rank].wait_status == 0 && cohi_facts_unfinished(&run->facts[rank]);
 }
 
 int cohi_run_failed(const cohi_job *run, int rank)
 {
     const cohi_run_rank *state = &run->ranks[rank];
-    if (!state->ended || state->by_launcher)
+    if (!state->ended || state->by_launcher || state->lost)
         return 0;
     return state->wait_status != 0 || cohi_run_unfinished(run, rank);
 }
 
 static int holds_lost(const cohi_job *run, int rank, int other)
 {
-    uint64_t verdict = atomic_load(cohi_slot_verdict(cohi_board_slot(&run->board, rank), other));
-    return (verdict & 0xff) == COHI_VERDICT_LOST;
+    return cohi_ranks_has(&run->facts[rank].lost, other);
 }
 
 /*
@@ -154,15 +149,24 @@ static void tell_going_on(cohi_job *run, int rank)
                  cohi_run_unfinished(run, rank) ? "exited without finalize" : how);
 }
 
-/* The earliest of the failures not judged yet, or -1; *ended: some rank ended at all. */
-static int next_failure(cohi_job *run, int *ended)
+static int some_ended(const cohi_job *run)
+{
+    for (int rank = 0; rank < run->size; rank++) {
+        if (run->ranks[rank].ended && !run->ranks[rank].judged)
+            return 1;
+    }
+    return 0;
+}
+
+/* The earliest of the failures not judged yet, or -1. */
+static int next_failure(cohi_job *run)
 {
     int first = -1;
     for (int rank = 0; rank < run->size; rank++) {
         cohi_run_rank *state = &run->ranks[rank];
         if (!state->ended || state->judged)
             continue;
-        state->judged = *ended = 1;
+        state->judged = 1;
         if (!cohi_run_failed(run, rank))
             continue;
         if (run->options.keep_going && run->why == COHI_WHY_NONE)
@@ -173,14 +177,26 @@ static int next_failure(cohi_job *run, int *ended)
     return first;
 }
 
+/* A rank of another host may be heard to have ended for it before the one that asked is. */
+static void heed_global_exit(cohi_job *run)
+{
+    if (!run->exit_asked)
+        return;
+    if (run->why == COHI_WHY_FAILED && run->first >= 0
+        && run->ranks[run->first].wait_status == run->exit_code << 8) {
+        run->why = COHI_WHY_GLOBAL_EXIT;
+        run->why_value = run->exit_code;
+    }
+    cohi_run_end(run, COHI_WHY_GLOBAL_EXIT, run->exit_code);
+}
+
 void cohi_run_judge(cohi_job *run)
 {
-    int ended = 0, failed = next_failure(run, &ended);
-    if (!ended)
+    if (!some_ended(run))
         return;
-    uint64_t asked = atomic_load(&run->board.head->global_exit);
-    if (asked & COHI_ENDED)
-        cohi_run_end(run, COHI_WHY_GLOBAL_EXIT, (int)(asked & 0xff));
+    run->means->look(run);
+    int failed = next_failure(run);
+    heed_global_exit(run);
     if (failed < 0)
         return;
     if (run->first < 0)

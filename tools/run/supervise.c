@@ -76,8 +76,7 @@ static void publish_end(const struct supervisor *self, int wait_status)
     if (wait_status != 0 || !finished(slot))
         cohi_snapshot_take(self->charge->snapshot, board, 0);
     atomic_store(&slot->end, COHI_ENDED | (uint32_t)wait_status);
-    for (int rank = 0; rank < self->charge->size; rank++)
-        cohi_slot_ring(cohi_board_slot(board, rank));
+    cohi_board_ring(board);
     cohi_notice_send(self->charge->control, COHI_NOTICE_ENDED, wait_status, "");
 }
 
@@ -193,10 +192,7 @@ int cohi_watch_children(int *fd)
 
 void cohi_retitle(const cohi_charge *charge, const char *format, ...)
 {
-    char *const *last = charge->command;
-    while (last[1])
-        last++;
-    char *begin = program_invocation_name, *end = *last + strlen(*last) + 1;
+    char *begin = program_invocation_name, *end = charge->title_end;
     if (begin >= end)
         return;
     size_t room = (size_t)(end - begin);

@@ -23,11 +23,13 @@
 /* How a rank is to be started. The launcher's own state is restored from here before exec. */
 typedef struct cohi_charge {
     int rank;
-    int size;
+    int size;                  /* ranks of the world */
+    int first, count;          /* those of this host */
     char **command;            /* argv of the program, NULL-terminated */
     char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
     int bind_core;             /* not 0: one core a rank */
-    int pretend_hosts;         /* that the ranks play; 0: none */
+    char *title_end;           /* the end of the arguments that ps(1) shows, see cohi_retitle */
+    int input;                 /* of rank 0, or -1: the standard input of who starts it */
     const cohi_board *board;   /* mapped before the fork */
     cohi_snapshot *snapshot;   /* so is this */
     int control;               /* the supervisor's end of the socket to the launcher */
@@ -73,8 +75,8 @@ enum { COHI_PARENT_ENDED = SIGTERM };
 /* Blocks all signals; *fd is a signalfd of SIGCHLD and COHI_PARENT_ENDED. 0, or an errno. */
 int cohi_watch_children(int *fd);
 
-/* What ps(1) shows as the process's command line: written over the launcher's arguments, of which
- * the program's are the last. Nothing may be started by them any more. */
+/* What ps(1) shows as the process's command line: written over the arguments of the process that
+ * began, up to charge->title_end. Nothing may be started by them any more. */
 void cohi_retitle(const cohi_charge *charge, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

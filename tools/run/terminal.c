@@ -27,11 +27,15 @@ static int is_dumb(void)
 static void say_start(cohi_job *run)
 {
     const cohi_run_options *options = &run->options;
-    cohi_run_say(run, "%s%d rank%s of %s%s%s%s%s%s%s",
+    char hosts[32] = "";
+    if (options->hosts.count > 1)
+        snprintf(hosts, sizeof hosts, " on %d hosts", options->hosts.count);
+    cohi_run_say(run, "%s%d rank%s of %s%s%s%s%s%s%s%s",
                  cohi_terminal_colour(&run->terminal, COHI_DIM), run->size,
-                 run->size == 1 ? "" : "s", options->command[0], options->engine ? ", engine " : "",
-                 options->engine ? options->engine : "", options->heap ? ", heap " : "",
-                 options->heap ? options->heap : "", options->bind_core ? ", a core each" : "",
+                 run->size == 1 ? "" : "s", options->command[0], hosts,
+                 options->engine ? ", engine " : "", options->engine ? options->engine : "",
+                 options->heap ? ", heap " : "", options->heap ? options->heap : "",
+                 options->bind_core ? ", a core each" : "",
                  cohi_terminal_colour(&run->terminal, COHI_PLAIN));
 }
 
@@ -65,7 +69,7 @@ static struct joining look_at_ranks(const cohi_job *run)
 {
     struct joining seen = {.absent_count = 0};
     for (int rank = 0; rank < run->size; rank++) {
-        unsigned phase = atomic_load(&cohi_board_slot(&run->board, rank)->phase);
+        unsigned phase = run->facts[rank].phase;
         seen.inside += phase == COHI_PHASE_JOINING;
         seen.come += phase != COHI_PHASE_ABSENT;
         if (phase != COHI_PHASE_ABSENT || run->ranks[rank].ended)
@@ -92,6 +96,16 @@ static void describe(const cohi_job *run, const struct joining *seen, uint64_t w
         snprintf(text, room, "%d of %d ranks are joining, %u s", seen->inside, run->size, seconds);
 }
 
+/* "waiting for hosts b, c"; "" where there are none to wait for. */
+static void describe_hosts(const cohi_job *run, unsigned seconds, char *text, size_t room)
+{
+    char names[64];
+    int count = run->means->absent_hosts(run, names, sizeof names);
+    *text = '\0';
+    if (count > 0)
+        snprintf(text, room, "waiting for host%s %s, %u s", count > 1 ? "s" : "", names, seconds);
+}
+
 /* A job that is ending waits for nobody to join. */
 void cohi_terminal_tick(cohi_job *run, uint64_t now)
 {
@@ -99,12 +113,15 @@ void cohi_terminal_tick(cohi_job *run, uint64_t now)
     char text[128], note[192] = "";
     if (now < terminal->look_at_ns)
         return;
+    run->means->look(run);
     struct joining seen = look_at_ranks(run);
     if (run->why != COHI_WHY_NONE || seen.absent_count + seen.inside == 0) {
         cohi_terminal_end(run);
         return;
     }
-    describe(run, &seen, now - terminal->began_ns, text, sizeof text);
+    describe_hosts(run, (unsigned)((now - terminal->began_ns) / COHI_NS_PER_S), text, sizeof text);
+    if (!*text)
+        describe(run, &seen, now - terminal->began_ns, text, sizeof text);
     if (*text)
         snprintf(note, sizeof note, "%scohort run: %s%s", cohi_terminal_colour(terminal, COHI_DIM),
                  text, cohi_terminal_colour(terminal, COHI_PLAIN));

@@ -1,6 +1,6 @@
 /*
  * algorithm.h - what an algorithm is: one row of the table in
- * mapped/table.c or message/table.c, and one file (or, where
+ * mapped/table.c, message/table.c or levels/table.c, and one file (or, where
  * several collectives are made the same way, one file for all of them).
  */
 #ifndef COHI_COLL_CALL_ALGORITHM_H
@@ -25,6 +25,8 @@ enum {
     COHI_NEEDS_BUFFERS = COHI_NEEDS_SOURCES | COHI_NEEDS_TARGETS | COHI_NEEDS_A_SIDE,
     /* Mapped, by way of the staging areas. */
     COHI_STAGED = 64,
+    /* For teams that span hosts: mapped rows inside, message rows between (coll/levels). */
+    COHI_BY_LEVELS = 128,
 };
 
 typedef struct cohi_algorithm {
@@ -54,5 +56,8 @@ unsigned cohi_algorithm_number(const cohi_algorithm *algorithm);
 /* Those that load and store other members' memory, and those made of messages; NULL name last. */
 extern const cohi_algorithm cohi_mapped_algorithms[];
 extern const cohi_algorithm cohi_message_algorithms[];
+
+/* Those made of the others, on the levels of a team. */
+extern const cohi_algorithm cohi_level_algorithms[];
 
 #endif

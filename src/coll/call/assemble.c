@@ -1,7 +1,7 @@
 #include "coll/call/assemble.h"
 
-#include "core/team/agree.h"
 #include "core/team/await.h"
+#include "core/team/levels.h"
 #include "core/team/posts.h"
 #include "core/team/standing.h"
 #include "core/team/terms.h"
@@ -10,7 +10,8 @@
 
 cohi_opcode cohi_kind_op(const cohi_call *call)
 {
-    return cohi_kind_opcode(call->kind, call->exclusive);
+    const cohi_call *asked = call->whole ? call->whole : call;
+    return cohi_kind_opcode(asked->kind, asked->exclusive);
 }
 
 void cohi_call_beat(cohi_call *call)
@@ -103,17 +104,92 @@ void cohi_post_enter(cohi_call *call)
     cohi_team_wake(call->team);
 }
 
-void cohi_post_refusal(cohi_call *call, coh_status status)
+/* Enters with terms that have the refusal. */
+static void post_refused(cohi_call *call, coh_status status)
 {
     coh_team *team = call->team;
     cohi_coll_gear *gear = cohi_team_gear(team); /* NULL when there was no memory for it */
     uint32_t epoch = team->epoch + 1;
-    *cohi_meet_terms(team->mine, epoch) = terms_of(call, status);
+    *cohi_meet_terms(team->mine, epoch) = terms_of(call->whole ? call->whole : call, status);
     if (gear)
         gear->shown[epoch % COHI_POSTS] = 0;
     call->entry.print = cohi_print(call->entry.op, COHI_PRINT_HASH);
     (void)cohi_team_post(&call->entry);
-    cohi_team_wake(team);
+}
+
+void cohi_post_refusal(cohi_call *call, coh_status status)
+{
+    post_refused(call, status);
+    cohi_team_wake(call->team);
+}
+
+/* How far a member's local level has come, beside its post in the whole team. */
+struct progress {
+    uint32_t epoch;
+    uint64_t counts[2];
+};
+
+static void show_progress(const coh_team *team)
+{
+    const coh_team *local = team->levels->local;
+    const cohi_coll_gear *gear = cohi_team_gear(local); /* NULL before the first part */
+    struct progress mine = {.epoch = local->epoch};
+    if (gear)
+        memcpy(mine.counts, gear->counts, sizeof mine.counts);
+    memcpy(cohi_meet_post(team->mine, team->epoch + 1)->data, &mine, sizeof mine);
+}
+
+/* A member that gave the call before up, which another was refused in, may be behind the others. */
+static struct progress furthest(const coh_team *team)
+{
+    const coh_team *local = team->levels->local;
+    struct progress most = {.epoch = local->epoch};
+    for (int i = 0; i < local->size; i++) {
+        struct progress one;
+        cohi_meet *meet = team->meets[team->indices[local->ranks[i]]];
+        memcpy(&one, cohi_meet_post(meet, team->epoch)->data, sizeof one);
+        if ((int32_t)(one.epoch - most.epoch) > 0)
+            most.epoch = one.epoch;
+        for (int k = 0; k < 2; k++)
+            most.counts[k] = one.counts[k] > most.counts[k] ? one.counts[k] : most.counts[k];
+    }
+    return most;
+}
+
+coh_status cohi_levels_enter(cohi_call *call)
+{
+    coh_team *team = call->team, *local = team->levels->local;
+    cohi_coll_gear *gear;
+    struct progress most = furthest(team);
+    cohi_levels_begin(team, most.epoch);
+    coh_status status = cohi_gear_of(local, call->name, &gear);
+    if (status != COH_OK)
+        return status;
+    memcpy(gear->counts, most.counts, sizeof gear->counts);
+    atomic_store_explicit(&local->mine->ready.value, most.counts[COHI_READY], memory_order_release);
+    atomic_store_explicit(&local->mine->done.value, most.counts[COHI_DONE], memory_order_release);
+    return COH_OK;
+}
+
+void cohi_post_apart(cohi_call *call, coh_status refused)
+{
+    show_progress(call->team);
+    if (refused != COH_OK) {
+        post_refused(call, refused);
+        return;
+    }
+    show_terms(call, call->team->epoch + 1);
+    (void)cohi_team_post(&call->entry);
+}
+
+void cohi_post_change(cohi_call *call, coh_status refused)
+{
+    coh_team *team = call->team;
+    *cohi_meet_terms(team->mine, team->epoch) = terms_of(call, refused);
+    cohi_team_gear(team)->shown[team->epoch % COHI_POSTS] = 0;
+    call->entry.print = cohi_print(call->entry.op, COHI_PRINT_HASH);
+    atomic_store_explicit(&cohi_meet_post(team->mine, team->epoch)->mark,
+                          cohi_mark(team->epoch, call->entry.print), memory_order_release);
 }
 
 const void *cohi_post_data(const cohi_call *call, int index)
@@ -158,9 +234,11 @@ static inline bool is_counted(const coh_team *team, int index, const struct want
 static bool has_counted(const cohi_entry *entry, int index, const void *wanted, bool asleep,
                         coh_status *status)
 {
-    (void)asleep;
-    (void)status;
-    return is_counted(entry->team, index, wanted);
+    if (is_counted(entry->team, index, wanted))
+        return true;
+    if (asleep && entry->team->whole)
+        *status = cohi_team_compare(entry);
+    return false;
 }
 
 /* Of `count` members from `index` on. Looks for as long as this rank would not yield its core. */
@@ -200,22 +278,10 @@ coh_status cohi_count_leave(cohi_call *call)
     return cohi_count_await_all(call, COHI_DONE, 0);
 }
 
-/* ---- on any engine ---- */
-
-/* Records are compared in full: members whose arguments differ still meet. */
-static coh_status agree(cohi_call *call, coh_status refused)
-{
-    cohi_terms terms = terms_of(call, refused);
-    cohi_record record = {.status = terms.status};
-    memcpy(record.argument, terms.argument, sizeof record.argument);
-    cohi_entry entry = cohi_entry_of(call->team, call->name, call->entry.op);
-    return cohi_agree(&entry, &record);
-}
+/* ---- all of them ---- */
 
 coh_status cohi_assemble(cohi_call *call, coh_status refused)
 {
-    if (!call->team->mapped)
-        return agree(call, refused);
     if (refused != COH_OK) {
         cohi_post_refusal(call, refused);
         return refused;

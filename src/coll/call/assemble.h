@@ -3,8 +3,9 @@
  *
  * Members that are mapped read each other's posts. Here is what collectives add to them: terms,
  * data, refusals. They are posted and awaited as all calls are (core/team/posts.h), and each member
- * waits only for those whose contribution it needs. Others agree first (core/team/agree.h). Either way
- * nothing is taken from a member before it is known to be in the same call.
+ * waits only for those whose contribution it needs. Where some are not mapped, those of a host wait for
+ * each other and the rest is in the messages (core/team/apart.h). Either way nothing is taken from a
+ * member before it is known to be in the same call.
  */
 #ifndef COHI_COLL_CALL_ASSEMBLE_H
 #define COHI_COLL_CALL_ASSEMBLE_H
@@ -22,8 +23,8 @@ void cohi_call_beat(cohi_call *call);
 /* Sets the call's terms and fingerprint. */
 void cohi_call_sign(cohi_call *call);
 
-/* All wait for all; on any engine. `refused` is what this member's own call was refused with, which
- * the others then get as well. Between cohi_team_enter and leave. */
+/* All wait for all, where all are mapped. `refused` is what this member's own call was refused with,
+ * which the others then get as well. Between cohi_team_enter and leave. */
 coh_status cohi_assemble(cohi_call *call, coh_status refused);
 
 /* ---- mapped members ---- */
@@ -51,6 +52,15 @@ void cohi_post_enter(cohi_call *call);
 
 /* Enters with a refusal, of which the call has the fingerprint from then on. It waits for nobody. */
 void cohi_post_refusal(cohi_call *call, coh_status status);
+
+/* Enters, or enters with a refusal, in a team whose members are not all mapped, and wakes nobody. */
+void cohi_post_apart(cohi_call *call, coh_status refused);
+
+/* Once all members of this host have entered: they begin the call's parts on their level alike. */
+coh_status cohi_levels_enter(cohi_call *call);
+
+/* The call, which was entered so, is refused after all; for cohi_apart_tell_refusal. */
+void cohi_post_change(cohi_call *call, coh_status refused);
 
 /* What the member posted. After cohi_team_await, until this member enters its next call. */
 const void *cohi_post_data(const cohi_call *call, int index);

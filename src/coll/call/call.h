@@ -63,6 +63,9 @@ typedef struct cohi_call {
      */
     cohi_call_blocks from, to;
 
+    /* What this is a part of, on a level of that call's team (core/team/levels.h); or NULL. */
+    struct cohi_call *whole;
+
     /* Set by run.c, check.c, select.c, assemble.c and gear.c. */
     cohi_entry entry; /* of the above; with the fingerprint of the terms, once the call is signed */
     size_t source_bytes, target_bytes; /* that the buffers span on this member; 0: not used */

@@ -2,6 +2,7 @@
 
 #include "coll/call/blocks.h"
 #include "coll/message/pieces.h"
+#include "core/team/team.h"
 #include "memory/convert.h"
 
 size_t cohi_partial_size(const cohi_call *call)
@@ -12,6 +13,11 @@ size_t cohi_partial_size(const cohi_call *call)
 bool cohi_partial_same(const cohi_call *call)
 {
     return cohi_reduce_partial(call->dtype) == call->dtype;
+}
+
+bool cohi_partial_in_target(const cohi_call *call)
+{
+    return cohi_partial_same(call) && (call->team->mapped || call->whole);
 }
 
 static cohi_reduction between(const cohi_call *call, coh_reduce_op op)

@@ -14,6 +14,10 @@
 size_t cohi_partial_size(const cohi_call *call);
 bool cohi_partial_same(const cohi_call *call);
 
+/* Whether results on their way may lie in the target. Not while a member may still be found to be in
+ * another call: the target is then as it was. */
+bool cohi_partial_in_target(const cohi_call *call);
+
 /* From a member's own elements; from there into the target, after which the partial is spent (it
  * may be the target). */
 void cohi_partial_load(const cohi_call *call, void *partial, const void *source, size_t count);

@@ -91,12 +91,13 @@ coh_status cohi_binomial_gather(cohi_call *call)
     char *run = call->workspace;
     if (runs_in_place(call, &node))
         run = node.at == 0 ? call->target : (char *)call->source;
-    cohi_bring(run, call->source, bytes);
     coh_status status = COH_OK;
     for (int bit = 1; bit < node.low && status == COH_OK; bit *= 2)
         status =
             cohi_pieces_receive(call, member_at(call, (node.at + bit) % node.size),
                                 run + (size_t)bit * bytes, (size_t)below_child(&node, bit) * bytes);
+    if (status == COH_OK)
+        cohi_bring(run, call->source, bytes);
     if (status == COH_OK && node.at != 0)
         return cohi_pieces_send(call, member_at(call, node.at - node.low), run,
                                 (size_t)node.span * bytes);
@@ -137,10 +138,10 @@ coh_status cohi_binomial_scatter(cohi_call *call)
 
 /* ---- reduce ---- */
 
-/* The root's partial is its target, where the types allow it. */
+/* The root's partial may be its target. */
 static bool reduces_in_target(const cohi_call *call)
 {
-    return call->team->index == call->root && cohi_partial_same(call);
+    return call->team->index == call->root && cohi_partial_in_target(call);
 }
 
 size_t cohi_binomial_reduce_workspace(const cohi_call *call)

@@ -31,7 +31,7 @@ static int member_of(const struct fold *fold, int index)
     return index < fold->excess ? 2 * index : index + fold->excess;
 }
 
-/* The sum on its way: in the target where the types allow it. */
+/* The sum on its way. */
 struct work {
     char *partial;
     char *buffers;
@@ -41,7 +41,7 @@ static struct work lay_out(const cohi_call *call)
 {
     char *at = call->workspace;
     struct work work = {.partial = call->target};
-    if (!cohi_partial_same(call))
+    if (!cohi_partial_in_target(call))
         work.partial = cohi_part_take(&at, call->count * cohi_partial_size(call));
     work.buffers = at;
     return work;
@@ -50,7 +50,7 @@ static struct work lay_out(const cohi_call *call)
 size_t cohi_doubling_workspace(const cohi_call *call)
 {
     size_t bytes = cohi_flow_bytes(call, call->count);
-    if (!cohi_partial_same(call))
+    if (!cohi_partial_in_target(call))
         bytes += cohi_part_bytes(call->count * cohi_partial_size(call));
     return bytes;
 }

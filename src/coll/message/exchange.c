@@ -2,17 +2,19 @@
 
 #include "coll/call/assemble.h"
 #include "core/message/message.h"
+#include "core/team/mark.h"
 
-/* Messages of different calls do not match. */
+/* The fingerprint, so that what is sent in a call with other arguments is not received. */
 static uint32_t tag_of(const cohi_call *call)
 {
-    return COHI_TAG_INTERNAL | (call->team->epoch & COH_TAG_MAX);
+    return COHI_TAG_INTERNAL | (call->entry.print & COHI_PRINT_HASH);
 }
 
 static void start(cohi_call *call, coh_request *request, cohi_opcode op, int index, void *data,
                   size_t bytes)
 {
     cohi_message_prepare(request, call->team, op, index, tag_of(call), data, bytes);
+    request->key = cohi_message_call_key(call->team);
     request->doing = cohi_kind_op(call);
     request->collective = true;
     if (bytes == 0)

@@ -71,8 +71,10 @@ coh_status cohi_linear_gather(cohi_call *call)
     size_t bytes = cohi_block_bytes(call, &call->to, index);
     if (index != call->root)
         return cohi_pieces_send(call, call->root, call->source, bytes);
-    cohi_bring(call->target + cohi_block_at(call, &call->to, index), call->source, bytes);
-    return exchange_all(call);
+    coh_status status = exchange_all(call);
+    if (status == COH_OK)
+        cohi_bring(call->target + cohi_block_at(call, &call->to, index), call->source, bytes);
+    return status;
 }
 
 coh_status cohi_linear_scatter(cohi_call *call)

@@ -59,6 +59,8 @@ size_t cohi_bruck_exchange_workspace(const cohi_call *call);
 
 /* pair_exchange.c */
 coh_status cohi_pairs_all_to_all(cohi_call *call);
+coh_status
+cohi_pairs_exchange(cohi_call *call); /* without the own block; by levels, between hosts */
 size_t cohi_pairs_workspace(const cohi_call *call);
 
 /* scan.c */

@@ -8,6 +8,7 @@
 #include "coll/call/assemble.h"
 #include "coll/message/messages.h"
 #include "coll/message/pieces.h"
+#include "core/team/levels.h"
 #include "core/team/mark.h"
 #include "core/team/standing.h"
 
@@ -134,6 +135,16 @@ static coh_status refuse(cohi_call *call, int index, uint64_t sent)
     return cohi_fail_peer(COH_MISMATCH, team->ranks[index]);
 }
 
+/* Whether this member exchanges with that one by messages: not with itself, and by levels not with
+ * those of its own host. */
+static bool by_message(const cohi_call *call, int index)
+{
+    const coh_team *team = call->team;
+    if (!(call->algorithm->traits & COHI_BY_LEVELS))
+        return index != team->index;
+    return team->levels->host_of[index] != team->levels->host;
+}
+
 /* Each tells each how many elements it sends: a message that is too long or that never comes would
  * be found too late. */
 static coh_status compare_counts(cohi_call *call)
@@ -143,16 +154,18 @@ static coh_status compare_counts(cohi_call *call)
     coh_request *requests =
         (coh_request *)cohi_part_take(&at, 2 * (size_t)size * sizeof(coh_request));
     uint64_t *sent = (uint64_t *)at, *mine = sent + size;
-    sent[index] = cohi_block_count(&call->from, index);
-    for (int k = 1; k < size; k++) {
+    for (int k = 0; k < size; k++) {
         int from = (index + size - k) % size, to = (index + k) % size;
         mine[to] = cohi_block_count(&call->from, to);
-        cohi_exchange_receive(call, &requests[count++], from, &sent[from], sizeof *sent);
-        cohi_exchange_send(call, &requests[count++], to, &mine[to], sizeof *mine);
+        if (by_message(call, from))
+            cohi_exchange_receive(call, &requests[count++], from, &sent[from], sizeof *sent);
+        if (by_message(call, to))
+            cohi_exchange_send(call, &requests[count++], to, &mine[to], sizeof *mine);
     }
+    sent[index] = mine[index];
     coh_status status = cohi_exchange_finish(call, requests, count);
     for (int i = 0; i < size && status == COH_OK; i++)
-        if (sent[i] != cohi_block_count(&call->to, i))
+        if ((i == index || by_message(call, i)) && sent[i] != cohi_block_count(&call->to, i))
             status = refuse(call, i, sent[i]);
     return status;
 }
@@ -166,19 +179,25 @@ static int partner_in(const coh_team *team, int step)
     return power ? team->index ^ step : (step - team->index + team->size) % team->size;
 }
 
-coh_status cohi_pairs_all_to_all(cohi_call *call)
+coh_status cohi_pairs_exchange(cohi_call *call)
 {
     char *at = call->workspace;
     struct pairs pairs = {.call = call, .piece = COHI_CHUNK_BYTES / call->element};
     pairs.out = packs(call) ? cohi_part_take(&at, part_of(call)) : NULL;
     pairs.in = at;
     coh_status status = call->from.counts ? compare_counts(call) : COH_OK;
-    if (status == COH_OK)
-        keep_own(call);
     for (int step = 0; step < call->team->size && status == COH_OK; step++) {
         int partner = partner_in(call->team, step);
-        if (partner != call->team->index)
+        if (by_message(call, partner))
             status = exchange(&pairs, partner);
     }
+    return status;
+}
+
+coh_status cohi_pairs_all_to_all(cohi_call *call)
+{
+    coh_status status = cohi_pairs_exchange(call);
+    if (status == COH_OK)
+        keep_own(call);
     return status;
 }

@@ -79,7 +79,7 @@ coh_status cohi_control_fence(coh_world *world)
 
 static bool frame_fits(const coh_world *world, const struct control_frame *frame, size_t count)
 {
-    size_t room = cohi_slot_stride(world->size);
+    size_t room = cohi_slot_control_bytes(world->size);
     return count >= offsetof(struct control_frame, bytes) && frame->kind == COHI_FRAME_CONTROL
            && frame->count <= sizeof frame->bytes
            && count == offsetof(struct control_frame, bytes) + frame->count && frame->offset <= room

@@ -1,6 +1,8 @@
 #include "core/health/peer.h"
 
+#include "base/clock.h"
 #include "base/os.h"
+#include "core/health/far.h"
 #include "core/health/verdict.h"
 
 #include <stdio.h>
@@ -37,6 +39,7 @@ struct cohi_inspection {
     cohi_op op;
     bool begun;    /* `op` is under way, or done */
     bool answered; /* once at least */
+    uint64_t begun_ns;
     unsigned char seen[offsetof(cohi_slot, alarm)];
     _Alignas(COHI_CACHE_LINE) unsigned char incoming[offsetof(cohi_slot, alarm)];
 };
@@ -55,6 +58,7 @@ static struct cohi_inspection *inspection_of(cohi_peer *peer)
 static void begin_inspection(coh_world *world, int rank, struct cohi_inspection *look)
 {
     look->op = (cohi_op)COHI_NEW_OP;
+    look->begun_ns = cohi_now_ns();
     look->begun =
         world->engine->rma->get(world->endpoint,
                                 (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, 0},
@@ -74,6 +78,14 @@ static void renew(coh_world *world, int rank, struct cohi_inspection *look)
     begin_inspection(world, rank, look);
 }
 
+/* Whether it has left a question without an answer for so long that its last answer says nothing. */
+static bool is_silent(const struct cohi_inspection *look)
+{
+    const uint64_t patience_ns = 500 * COHI_NS_PER_MS;
+    return look->begun && !atomic_load_explicit(&look->op.done, memory_order_acquire)
+           && cohi_now_ns() - look->begun_ns > patience_ns;
+}
+
 bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
 {
     bool answered = false;
@@ -82,7 +94,7 @@ bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
     struct cohi_inspection *look = inspection_of(&world->peers[rank]);
     if (look) {
         renew(world, rank, look);
-        answered = look->answered;
+        answered = look->answered && !is_silent(look);
         if (answered)
             memcpy((void *)image, look->seen, sizeof look->seen);
     }
@@ -100,6 +112,8 @@ void cohi_peer_close_all(coh_world *world)
 
 bool cohi_peer_is_stopped(const coh_world *world, int rank)
 {
+    if (cohi_far(world, rank))
+        return cohi_board_read(world->board, rank).stopped;
     pid_t pid = world->peers[rank].pid;
     if (pid <= 0 || pid == getpid())
         return false;
@@ -133,6 +147,13 @@ static cohi_sight look_at_unmapped(coh_world *world, int rank)
     if (cohi_peer_has_left(world, rank))
         return (cohi_sight){.known = true, .phase = COHI_PHASE_LEFT, .waits_for = -1};
     cohi_slot image;
+    cohi_told told = cohi_board_read(world->board, rank);
+    if (told.stopped) /* then it does not answer, but its host has said where it is */
+        return (cohi_sight){.known = true,
+                            .stopped = true,
+                            .phase = COHI_PHASE_RUNNING,
+                            .op = told.op,
+                            .waits_for = -1};
     return cohi_peer_inspect(world, rank, &image) ? read_slot(&image)
                                                   : (cohi_sight){.known = false};
 }

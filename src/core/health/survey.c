@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 #include "core/world/doing.h"
+#include "core/health/control.h"
+#include "core/health/far.h"
 #include "core/health/peer.h"
 #include "core/health/verdict.h"
 
@@ -94,14 +96,16 @@ static cohi_slot *slot_of(const struct look *look, int rank)
     return slot ? slot : &look->survey->images[rank];
 }
 
-/* Asks those that are not mapped, one after the other; an answer comes later. */
+/* Asks those that are not mapped, one after the other; an answer comes later. Of one that does not
+ * answer nothing is known, whatever it was seen to wait for before: its own host can tell. */
 static void ask_next(coh_world *world, struct cohi_survey *survey)
 {
     enum { AT_ONCE = 4 };
     for (int i = 0; world->remote && i < AT_ONCE; i++) {
         int rank = survey->asked;
-        if (!mapped_slot(world, rank) && !cohi_peer_inspect(world, rank, &survey->images[rank]))
-            return;
+        bool answers = !mapped_slot(world, rank) && !cohi_peer_is_stopped(world, rank);
+        if (answers && !cohi_peer_inspect(world, rank, &survey->images[rank]))
+            atomic_store(&survey->images[rank].phase, COHI_PHASE_ABSENT);
         survey->asked = (rank + 1) % world->size;
     }
 }
@@ -189,6 +193,8 @@ static enum state state_of(const struct look *look, int rank)
     if (cohi_verdict_status(verdict) == COH_PEER_LOST || phase == COHI_PHASE_LEFT
         || (rank != world->rank && cohi_peer_has_left(world, rank)))
         return GONE;
+    if (!verdict && cohi_far(world, rank) && cohi_peer_is_stopped(world, rank))
+        return STOPPED; /* it may never have answered */
     if (verdict || phase != COHI_PHASE_RUNNING)
         return GOES;
     enum state state = shown_by(slot, rank);
@@ -459,6 +465,18 @@ static void write_circle(cohi_board_head *head, const char *text)
     atomic_store(&head->circle_state, 2);
 }
 
+/* Ranks of other hosts get it each into their own slot, in pieces, before the verdicts. */
+static void send_circle(coh_world *world, const char *text)
+{
+    enum { PIECE = 56 };
+    size_t bytes = strlen(text) + 1;
+    for (int to = 0; to < world->size; to++)
+        for (size_t at = 0; cohi_far(world, to) && at < bytes; at += PIECE)
+            (void)cohi_control_put(world, to, offsetof(cohi_slot, circle) + at, text + at,
+                                   bytes - at < PIECE ? bytes - at : PIECE);
+    (void)cohi_control_fence(world);
+}
+
 /* ---- judging ---- */
 
 static void pass_verdicts(struct look *look, const cohi_ranks *core)
@@ -466,9 +484,12 @@ static void pass_verdicts(struct look *look, const cohi_ranks *core)
     for (int i = 0; i < look->count; i++) {
         int rank = look->order[i];
         bool stopped = look->states[rank] == STOPPED;
+        unsigned op = stopped && cohi_far(look->world, rank)
+                          ? cohi_board_read(look->world->board, rank).op
+                          : atomic_load(&slot_of(look, rank)->op);
         if (cohi_ranks_has(core, rank))
-            look->verdicts[rank] = cohi_verdict(stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK,
-                                                0, (int)atomic_load(&slot_of(look, rank)->op));
+            look->verdicts[rank] =
+                cohi_verdict(stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK, 0, (int)op);
     }
     cohi_verdict_pass_all(look->world, look->verdicts);
 }
@@ -490,7 +511,7 @@ static bool is_affair_of_another(const struct look *look, const cohi_ranks *core
 static coh_status judge(struct look *look, const cohi_ranks *stuck, const char *call,
                         const char *hint)
 {
-    char text[512];
+    char text[COHI_CIRCLE_BYTES];
     cohi_ranks core;
     coh_world *world = look->world;
     find_core(look, stuck, &core);
@@ -502,6 +523,7 @@ static coh_status judge(struct look *look, const cohi_ranks *stuck, const char *
     if (is_affair_of_another(look, &core))
         return COH_OK;
     write_circle(world->board->head, text);
+    send_circle(world, text);
     pass_verdicts(look, &core);
     return COH_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/health/control.h"
+#include "core/health/far.h"
 #include "core/health/peer.h"
 
 #include <stdio.h>
@@ -120,9 +121,10 @@ static bool note(coh_world *world, int rank, uint64_t verdict)
     cohi_slot_ring(world->slot);
     bool of_many = (verdict & 0xff) == COHI_VERDICT_STUCK && rank != world->rank;
     if (!of_many && cohi_log_wants(COH_LOG_ERROR)) {
-        char text[128];
+        char text[128], where[COHI_FAR_TEXT];
         cohi_verdict_describe(verdict, text, sizeof text);
-        cohi_log(COH_LOG_ERROR, "rank %d: rank %d is %s: %s", world->rank, rank,
+        cohi_log(COH_LOG_ERROR, "rank %d: rank %d%s is %s: %s", world->rank, rank,
+                 cohi_far_text(world, rank, where),
                  cohi_verdict_status(verdict) == COH_PEER_LOST ? "lost" : "stalled", text);
     }
     return true;
@@ -199,7 +201,7 @@ void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail)
     coh_world *told = world;
     if (loss == COHI_LOSS_ABSENT && atomic_load(&told->parting))
         atomic_store_explicit(&told->left[rank], true, memory_order_release);
-    else
+    else if (!cohi_far_doubts(told, rank, loss))
         cohi_verdict_note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, detail));
 }
 
@@ -244,13 +246,18 @@ int cohi_verdict_origin(const coh_world *world, int rank)
     return rank;
 }
 
-/* Who waits for whom, where that led to the verdict and was written down on this host. */
+/* Who waits for whom, where that led to the verdict and was written down, on this host or by a rank
+ * of another. */
 static const char *circle_of(const coh_world *world, uint64_t verdict)
 {
     cohi_board_head *head = world->board->head;
     unsigned kind = verdict & 0xff;
-    bool told = kind == COHI_VERDICT_STUCK || kind == COHI_VERDICT_STOPPED;
-    return told && atomic_load(&head->circle_state) == 2 ? head->circle : "";
+    if (kind != COHI_VERDICT_STUCK && kind != COHI_VERDICT_STOPPED)
+        return "";
+    if (atomic_load(&head->circle_state) == 2)
+        return head->circle;
+    world->slot->circle[COHI_CIRCLE_BYTES - 1] = '\0';
+    return world->slot->circle;
 }
 
 /* A rank that is mapped notes in its slot that it leaves. */
@@ -279,20 +286,23 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
         cohi_verdict_learn(world, rank);
     int cause = cohi_verdict_cause(world, rank);
     if (cause < 0 || (cause != world->rank && !may_have_left(world, rank))) {
-        note(world, rank, cohi_verdict(COHI_VERDICT_LOST, loss, 0));
+        uint64_t verdict = cohi_verdict(COHI_VERDICT_LOST, loss, 0);
+        note(world, rank,
+             loss == COHI_LOSS_LINK ? cohi_far_explain(world, rank, verdict) : verdict);
         cause = rank;
     }
     if (cause == rank || cause == world->rank)
         return cohi_verdict_check(world, call, cause);
     atomic_store(&world->slot->alarm, 1); /* as in cohi_verdict_check */
-    char text[128];
+    char text[128], where[COHI_FAR_TEXT];
     uint64_t verdict = cohi_verdict_on(world, cause);
     coh_status status = cohi_verdict_status(verdict);
     const char *circle = circle_of(world, verdict);
     cohi_verdict_describe(verdict, text, sizeof text);
     (void)cohi_world_fail(
-        world, call, status, "rank %d cannot be reached any more, after rank %d %s: %s%s%s", rank,
-        cause, status == COH_PEER_LOST ? "was lost" : "stalled", text, *circle ? ": " : "", circle);
+        world, call, status, "rank %d cannot be reached any more, after rank %d%s %s: %s%s%s", rank,
+        cause, cohi_far_text(world, cause, where), status == COH_PEER_LOST ? "was lost" : "stalled",
+        text, *circle ? ": " : "", circle);
     return cohi_fail_peer(status, cause);
 }
 
@@ -301,7 +311,7 @@ coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
     uint64_t verdict = cohi_verdict_on(world, rank);
     if (COHI_LIKELY(verdict == COHI_VERDICT_NONE))
         return COH_OK;
-    char text[128];
+    char text[128], where[COHI_FAR_TEXT];
     coh_status status = cohi_verdict_status(verdict);
     const char *circle = circle_of(world, verdict);
     atomic_store(&world->slot->alarm, 1); /* the rank that told us may not have got to that yet */
@@ -309,7 +319,7 @@ coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
         let_go(world, rank);
     cohi_verdict_describe(verdict, text, sizeof text);
     (void)cohi_world_fail(world, call, status, "rank %d%s is %s: %s%s%s", rank,
-                          rank == world->rank ? " (this rank)" : "",
+                          rank == world->rank ? " (this rank)" : cohi_far_text(world, rank, where),
                           status == COH_PEER_LOST ? "lost" : "stalled", text, *circle ? ": " : "",
                           circle);
     return cohi_fail_peer(status, rank);

@@ -27,6 +27,7 @@
  * strangers: 1950 us yielding, 130 us sleeping. A lone stranger gets a slice now and then, which
  * costs less than sleeping each time.
  */
+#include "core/health/far.h"
 #include "core/health/wait.h"
 
 #include "base/clock.h"
@@ -154,13 +155,13 @@ static bool is_to_warn(cohi_wait *wait)
 
 static void warn_of(cohi_wait *wait, int rank, const cohi_sight *sight)
 {
-    char text[128];
+    char text[128], where[COHI_FAR_TEXT];
     if (!is_to_warn(wait))
         return;
     cohi_sight_describe(sight, text, sizeof text);
-    cohi_log(COH_LOG_WARN, "rank %d has waited %.1f s in %s for rank %d, which is %s",
+    cohi_log(COH_LOG_WARN, "rank %d has waited %.1f s in %s for rank %d%s, which is %s",
              wait->world->rank, (double)wait->waited_ns / 1e9, cohi_opcode_name(wait->op), rank,
-             text);
+             cohi_far_text(wait->world, rank, where), text);
 }
 
 /* With what each rank that could end the wait is doing. */

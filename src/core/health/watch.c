@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "core/world/exit.h"
 #include "core/world/image.h"
+#include "core/health/far.h"
 #include "core/health/verdict.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 struct watched {
     coh_world *world;
-    int rank;
+    int rank;  /* the world's own: the entry is for what concerns the world itself */
     int pidfd; /* -1: the process is looked for by its number */
     pid_t pid;
     int going; /* looks since it was seen to be ending, or another program */
@@ -89,8 +90,15 @@ static void attend_end(const struct watched *entry, uint64_t until)
         cohi_verdict_note(entry->world, entry->rank, verdict);
 }
 
+static bool is_own(const struct watched *entry)
+{
+    return entry->rank == entry->world->rank;
+}
+
 static bool has_ended(const struct watched *entry)
 {
+    if (is_own(entry))
+        return false;
     return entry->pidfd >= 0 ? cohi_os_pidfd_ended(entry->pidfd)
                              : cohi_os_process_ended(entry->pid);
 }
@@ -127,6 +135,8 @@ static void check_worlds(void)
 {
     pthread_mutex_lock(&watcher.lock);
     for (size_t i = 0; i < watcher.count; i++) {
+        if (!is_own(&watcher.table[i]))
+            continue;
         cohi_exit_if_asked(watcher.table[i].world);
         cohi_image_hold(watcher.table[i].world);
     }
@@ -139,6 +149,8 @@ static void check_worlds(void)
 static uint64_t verdict_on_going(struct watched *entry)
 {
     cohi_slot *slot = cohi_board_slot(entry->world->board, entry->rank);
+    if (is_own(entry))
+        return COHI_VERDICT_NONE;
     unsigned phase = atomic_load(&slot->phase);
     bool exiting = phase == COHI_PHASE_EXITING;
     if (phase == COHI_PHASE_LEFT || (!exiting && !cohi_image_is_gone(slot))) {
@@ -181,6 +193,33 @@ static void check_going(void)
     }
 }
 
+/* Holds the world of the next own entry from `*from` on. */
+static coh_world *hold_next(size_t *from)
+{
+    coh_world *held = NULL;
+    pthread_mutex_lock(&watcher.lock);
+    for (; *from < watcher.count && !held; ++*from)
+        if (is_own(&watcher.table[*from]))
+            held = watcher.table[*from].world;
+    watcher.attended = held;
+    pthread_mutex_unlock(&watcher.lock);
+    return held;
+}
+
+/* What this host's board was told of ranks elsewhere. A world that leaves the table meanwhile may put
+ * one of the others off to the next look. */
+static void check_far(void)
+{
+    coh_world *world;
+    for (size_t at = 0; (world = hold_next(&at));) {
+        uint64_t verdict;
+        int rank;
+        for (int from = 0; cohi_far_next(world, &from, &rank, &verdict);)
+            cohi_verdict_note(world, rank, verdict);
+        let_go();
+    }
+}
+
 /* What to poll: the wake descriptor, then one for each entry. */
 static struct pollfd *copy_table(size_t *count)
 {
@@ -189,7 +228,8 @@ static struct pollfd *copy_table(size_t *count)
     if (set) {
         set[0] = (struct pollfd){.fd = watcher.wake, .events = POLLIN};
         for (size_t i = 0; i < watcher.count; i++)
-            set[i + 1] = (struct pollfd){.fd = watcher.table[i].pidfd, .events = POLLIN};
+            set[i + 1] = (struct pollfd){.fd = watcher.table[i].pidfd,
+                                         .events = is_own(&watcher.table[i]) ? 0 : POLLIN};
         *count = watcher.count + 1;
     }
     pthread_mutex_unlock(&watcher.lock);
@@ -200,7 +240,7 @@ static struct pollfd *copy_table(size_t *count)
 static bool shows_end(const struct pollfd *set, size_t count)
 {
     for (size_t i = 1; i < count; i++)
-        if (set[i].fd < 0 || set[i].revents)
+        if ((set[i].fd < 0 && set[i].events) || set[i].revents)
             return true;
     return false;
 }
@@ -249,6 +289,7 @@ static void *watch(void *arg)
             let_go();
         }
         check_going();
+        check_far();
     }
     cohi_os_thread_serves(false);
     return NULL;
@@ -281,14 +322,15 @@ static void notify(void)
 static bool can_watch(const coh_world *world, int rank)
 {
     const cohi_peer *peer = &world->peers[rank];
-    return rank != world->rank && (peer->pidfd >= 0 || !cohi_os_process_ended((pid_t)peer->pid));
+    return rank != world->rank && !cohi_far(world, rank)
+           && (peer->pidfd >= 0 || !cohi_os_process_ended((pid_t)peer->pid));
 }
 
 /* Outside the locks, since it calls the user's log hook. */
 static void tell_unwatched(const coh_world *world)
 {
     for (int rank = 0; rank < world->size; rank++)
-        if (rank != world->rank && !can_watch(world, rank))
+        if (rank != world->rank && !cohi_far(world, rank) && !can_watch(world, rank))
             cohi_log(COH_LOG_WARN,
                      "rank %d: the end of rank %d cannot be noticed here: pidfd_open is refused, "
                      "and process %d is not visible; a wait for it ends with an error after "
@@ -301,11 +343,12 @@ static coh_status add_peers(coh_world *world)
     pthread_mutex_lock(&watcher.lock);
     coh_status status = make_room((size_t)world->size);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++)
-        if (can_watch(world, rank))
-            watcher.table[watcher.count++] = (struct watched){.world = world,
-                                                              .rank = rank,
-                                                              .pidfd = world->peers[rank].pidfd,
-                                                              .pid = (pid_t)world->peers[rank].pid};
+        if (can_watch(world, rank) || rank == world->rank)
+            watcher.table[watcher.count++] =
+                (struct watched){.world = world,
+                                 .rank = rank,
+                                 .pidfd = rank == world->rank ? -1 : world->peers[rank].pidfd,
+                                 .pid = (pid_t)world->peers[rank].pid};
     if (status == COH_OK) {
         watcher.worlds++;
         world->watched = true;
@@ -400,6 +443,14 @@ void cohi_watch_remove(coh_world *world)
         clear_table();
     }
     pthread_mutex_unlock(&watcher.life);
+}
+
+void cohi_watch_wake(void)
+{
+    pthread_mutex_lock(&watcher.lock);
+    if (watcher.wake >= 0)
+        notify();
+    pthread_mutex_unlock(&watcher.lock);
 }
 
 void cohi_watch_hold(void)

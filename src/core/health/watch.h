@@ -17,4 +17,7 @@ void cohi_watch_remove(coh_world *world);
 void cohi_watch_hold(void);
 void cohi_watch_release(void);
 
+/* Makes the watcher look now. Any thread may call it. */
+void cohi_watch_wake(void);
+
 #endif

@@ -57,7 +57,7 @@ static coh_status exchange_in_group(coh_world *world, const cohi_segment_card *m
     memcpy(card.heap_key, mine->key.bytes, sizeof card.heap_key);
     coh_status ready =
         cards ? COH_OK : cohi_fail(COH_NO_MEMORY, "out of memory for %d ranks", world->size);
-    coh_status status = cohi_group_exchange(world->group, &card, ready, cards);
+    coh_status status = cohi_group_exchange(world->group, &card, COHI_CARD_KEYS, ready, cards);
     for (int rank = 0; rank < world->size && status == COH_OK; rank++) {
         all[rank].bytes = cards[rank].heap_bytes;
         all[rank].key.fd = cards[rank].fds[COHI_CARD_FD_HEAP];

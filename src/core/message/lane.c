@@ -8,7 +8,8 @@
 
 static void *place_of(const coh_world *world, int to, int from)
 {
-    return (char *)cohi_board_slot(world->board, to) + cohi_slot_lane_offset(world->size, from);
+    int index = cohi_board_index(world->board, from);
+    return (char *)cohi_board_slot(world->board, to) + cohi_slot_lane_offset(world->size, index);
 }
 
 static coh_status back(const coh_world *world, const void *memory, size_t bytes)
@@ -63,13 +64,16 @@ cohi_lane *cohi_lane_from(const coh_world *world, int from)
 
 coh_status cohi_lane_landings(const coh_world *world, int from, cohi_landings **landings)
 {
-    *landings = place_of(world, world->rank, from);
-    return back(world, *landings, sizeof **landings);
+    size_t page = cohi_os_page_bytes(), offset = cohi_slot_landing_offset(world->size, from);
+    char *place = (char *)world->slot + offset;
+    size_t ahead = (size_t)(place - (char *)world->board->head) % page;
+    *landings = (cohi_landings *)place;
+    return back(world, place - ahead, ahead + sizeof **landings);
 }
 
 uint64_t cohi_lane_landing_offset(const coh_world *world, uint32_t number)
 {
-    return cohi_slot_lane_offset(world->size, world->rank) + offsetof(cohi_landings, serials)
+    return cohi_slot_landing_offset(world->size, world->rank) + offsetof(cohi_landings, serials)
            + number * sizeof(uint64_t);
 }
 

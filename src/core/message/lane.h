@@ -8,8 +8,8 @@
  * (core/message/large.h). Cells and bulk are taken and given back in order.
  *
  * The lane of a rank to itself carries nothing; its memory has the doors instead: which ranks have
- * opened a lane to this one, so that the receiver looks only at lanes that are in use. That of a
- * sender that is not mapped has landings: words that the sender puts when a message that it put
+ * opened a lane to this one, so that the receiver looks only at lanes that are in use. A sender that
+ * is not mapped has no lane but landings: words that the sender puts when a message that it put
  * straight into this rank's heap is there (core/message/frame.h).
  */
 #ifndef COHI_CORE_MESSAGE_LANE_H
@@ -111,7 +111,7 @@ typedef struct cohi_landings {
     _Alignas(COHI_CACHE_LINE) _Atomic uint64_t serials[COHI_LANDINGS]; /* of receives */
 } cohi_landings;
 
-_Static_assert(sizeof(cohi_landings) <= COHI_LANE_BYTES, "landings fit the place of a lane");
+_Static_assert(sizeof(cohi_landings) == COHI_LANDING_BYTES, "landings fit their place");
 
 /* The landings of a sender that is not mapped, backed with memory. */
 coh_status cohi_lane_landings(const coh_world *world, int from, cohi_landings **landings);

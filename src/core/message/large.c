@@ -327,6 +327,7 @@ bool cohi_large_is_accepted(const coh_request *request)
 void cohi_large_stop(coh_request *request)
 {
     uint64_t claimed = atomic_fetch_add(&request->move.ticket->claimed, STOP);
+    claimed %= STOP; /* the other side may have given it up as well */
     request->move.claimed = claimed < request->move.chunks ? claimed : request->move.chunks;
 }
 

@@ -260,6 +260,13 @@ static inline uint64_t cohi_message_key(const coh_team *team)
     return (uint64_t)team->number << 32 | team->start;
 }
 
+/* What messages within the present collective of the team go under, in the place of its key. Epochs of
+ * a number go on from one team to the next. */
+static inline uint64_t cohi_message_call_key(const coh_team *team)
+{
+    return (uint64_t)team->number << 32 | team->epoch;
+}
+
 /* ---- requests (request.c) ---- */
 
 /* Ends it; the lock is held. */

@@ -134,11 +134,21 @@ static bool keep(cohi_mailbox *box, const cohi_envelope *envelope, const void *d
     return true;
 }
 
-static bool is_destroyed(coh_world *world, uint64_t key)
+/* Those of a collective have its epoch in place of the team's first: see cohi_message_call_key. */
+static bool is_of_team(const coh_team *team, const cohi_envelope *envelope)
+{
+    if (!(envelope->tag & COHI_TAG_INTERNAL))
+        return cohi_message_key(team) == envelope->team;
+    return (uint64_t)team->number == envelope->team >> 32
+           && (int32_t)((uint32_t)envelope->team - team->start) > 0
+           && (int32_t)(team->epoch - (uint32_t)envelope->team) >= 0;
+}
+
+static bool is_destroyed(coh_world *world, const cohi_envelope *envelope)
 {
     pthread_mutex_lock(&world->team_lock);
     const coh_team *team = world->teams;
-    while (team && (team->open || cohi_message_key(team) != key))
+    while (team && (team->open || !is_of_team(team, envelope)))
         team = team->next;
     pthread_mutex_unlock(&world->team_lock);
     return team != NULL;
@@ -174,11 +184,31 @@ static void discard_destroyed(cohi_mailbox *box, cohi_partner *partner)
     for (; at; at = next) {
         cohi_arrival *arrival = (cohi_arrival *)at;
         next = cohi_queue_next(&partner->arrivals, at);
-        if (arrival->offered || !is_destroyed(box->world, arrival->envelope.team))
+        if (arrival->offered || !is_destroyed(box->world, &arrival->envelope))
             continue;
         cohi_queue_remove(at);
         discard(box, arrival);
     }
+}
+
+void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team)
+{
+    cohi_latch_take(&box->lock);
+    for (int i = 0; i < team->size; i++) {
+        cohi_queue *arrivals = &box->partners[team->ranks[i]].arrivals;
+        cohi_link *next, *at = cohi_queue_first(arrivals);
+        for (; at; at = next) {
+            cohi_arrival *arrival = (cohi_arrival *)at;
+            next = cohi_queue_next(arrivals, at);
+            if (!(arrival->envelope.tag & COHI_TAG_INTERNAL) || arrival->taker
+                || !is_of_team(team, &arrival->envelope))
+                continue;
+            cohi_queue_remove(at);
+            atomic_fetch_sub(&box->offers, arrival->offered ? 1 : 0);
+            discard(box, arrival);
+        }
+    }
+    cohi_latch_give(&box->lock);
 }
 
 static bool has_room(cohi_mailbox *box, cohi_partner *partner)
@@ -290,12 +320,13 @@ static void absorb(cohi_mailbox *box, cohi_arrival *arrival)
     accept_offer(box, absorber, &arrival->envelope, &arrival->offer);
 }
 
+/* Not what is offered within a collective: its receiver comes to it, or both give it up. */
 static void absorb_from(cohi_mailbox *box, cohi_partner *partner)
 {
     for (cohi_link *at = cohi_queue_first(&partner->arrivals); at;
          at = cohi_queue_next(&partner->arrivals, at)) {
         cohi_arrival *arrival = (cohi_arrival *)at;
-        if (!arrival->offered || arrival->absorber)
+        if (!arrival->offered || arrival->absorber || arrival->envelope.tag & COHI_TAG_INTERNAL)
             continue;
         if (partner->held < COHI_UNEXPECTED_BYTES)
             absorb(box, arrival);

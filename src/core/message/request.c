@@ -8,7 +8,7 @@
 #include "core/health/order.h"
 #include "core/health/peer.h"
 #include "core/onesided/rma.h"
-#include "core/team/team.h"
+#include "core/team/apart.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
 
@@ -291,6 +291,14 @@ static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
     return status;
 }
 
+/* A collective's message may never come since the other side is in another call, or was refused. */
+static coh_status look_around(const struct waiting *waiting, const cohi_wait *wait)
+{
+    const coh_request *first = first_of(waiting);
+    bool collective = first->collective && !first->error;
+    return wait->asleep && collective ? cohi_apart_look(first->team, waiting->call) : COH_OK;
+}
+
 static coh_status wait_long(struct waiting *waiting)
 {
     bool collective = first_of(waiting)->collective;
@@ -299,6 +307,8 @@ static coh_status wait_long(struct waiting *waiting)
     begin(waiting, &wait);
     while (status == COH_OK && !look(waiting)) {
         status = wait_step(waiting, &wait);
+        if (status == COH_OK && !look(waiting))
+            status = look_around(waiting, &wait);
         if (status == COH_OK && !look(waiting))
             status = check_standing(waiting);
     }

@@ -1,5 +1,6 @@
 #include "core/team/posts.h"
 
+#include "core/team/apart.h"
 #include "core/team/await.h"
 #include "core/team/past.h"
 #include "core/team/standing.h"
@@ -113,6 +114,10 @@ coh_status cohi_team_await(const cohi_entry *entry, int index)
 coh_status cohi_team_compare(const cohi_entry *entry)
 {
     const coh_team *team = entry->team;
+    if (team->whole)
+        return cohi_apart_look(entry->team, entry->call);
+    if (team->levels)
+        return cohi_apart_compare(entry);
     uint64_t mine = cohi_team_own_mark(team, team->epoch);
     for (int i = 0; i < team->size; i++) {
         if (!team->meets[i])

@@ -1,6 +1,8 @@
 #include "core/team/rounds.h"
 
+#include "core/team/apart.h"
 #include "core/team/await.h"
+#include "core/team/levels.h"
 #include "core/team/posts.h"
 #include "core/team/standing.h"
 
@@ -45,9 +47,86 @@ static inline coh_status wait_for_flag(const cohi_entry *entry, int from, cohi_f
     }
 }
 
+/* ---- by levels ---- */
+
+static uint64_t refused_mark(const cohi_entry *entry)
+{
+    return cohi_mark(entry->team->epoch, cohi_print(entry->op, COHI_PRINT_HASH));
+}
+
+/* One round of the leaders' dissemination. */
+static coh_status meet_leaders(const cohi_entry *entry, size_t round, int to, int from,
+                               bool *refused)
+{
+    coh_team *team = entry->team;
+    size_t parity = team->epoch & 1;
+    uint64_t mark = cohi_mark(team->epoch, entry->print);
+    cohi_flag *flag = &team->mine->flags[parity][round];
+    coh_status status = tell(team, to, parity, round, *refused ? refused_mark(entry) : mark);
+    if (status == COH_PEER_LOST)
+        return cohi_team_unreachable_error(team, entry->call, team->ranks[to]);
+    if (status == COH_OK)
+        status = wait_for_flag(entry, from, flag);
+    if (status != COH_OK)
+        return status;
+    uint64_t came = atomic_load_explicit(&flag->mark, memory_order_relaxed);
+    *refused = *refused || cohi_mark_refused(came);
+    bool alike = came == mark || (*refused && cohi_mark_op(came) == entry->op);
+    return alike ? COH_OK : cohi_apart_break(entry, from, came);
+}
+
+coh_status cohi_apart_meet(const cohi_entry *entry, bool *refused)
+{
+    const coh_team *team = entry->team;
+    const cohi_levels *levels = team->levels;
+    coh_status status = COH_OK;
+    size_t round = 0;
+    if (!cohi_levels_leads(team))
+        return COH_OK;
+    for (int far = 1; far < levels->hosts && status == COH_OK; far *= 2, round++) {
+        int next = (levels->host + far) % levels->hosts;
+        int before = (levels->host - far + levels->hosts) % levels->hosts;
+        status = meet_leaders(entry, round, cohi_levels_leader(levels, next),
+                              cohi_levels_leader(levels, before), refused);
+    }
+    return status;
+}
+
+/* Only leaders take part in rounds, so that the flags of the others are free for this. */
+coh_status cohi_apart_release(const cohi_entry *entry)
+{
+    coh_team *team = entry->team;
+    const coh_team *local = team->levels->local;
+    size_t parity = team->epoch & 1;
+    uint64_t mark = cohi_mark(team->epoch, entry->print);
+    if (local->index > 0)
+        return wait_for_flag(entry, team->indices[local->ranks[0]], &team->mine->flags[parity][0]);
+    for (int i = 1; i < local->size; i++)
+        (void)tell(team, team->indices[local->ranks[i]], parity, 0, mark);
+    return COH_OK;
+}
+
+static coh_status meet_by_levels(const cohi_entry *entry)
+{
+    bool refused = false;
+    (void)cohi_team_post(entry);
+    coh_status status = cohi_apart_gather(entry, &refused);
+    if (status == COH_OK)
+        status = cohi_apart_meet(entry, &refused);
+    if (status == COH_OK)
+        status = cohi_apart_release(entry);
+    if (status == COH_OK)
+        entry->team->settled = entry->team->epoch;
+    return status;
+}
+
+/* ---- a meeting ---- */
+
 coh_status cohi_team_meet(const cohi_entry *entry)
 {
     coh_team *team = entry->team;
+    if (COHI_UNLIKELY(team->levels != NULL))
+        return meet_by_levels(entry);
     uint64_t mark = cohi_team_post(entry);
     size_t parity = team->epoch & 1, round = 0;
     for (int distance = 1; distance < team->size; distance *= 2, round++) {

@@ -1,5 +1,6 @@
 #include "core/team/standing.h"
 
+#include "core/team/apart.h"
 #include "core/health/control.h"
 #include "core/health/verdict.h"
 #include "core/team/mark.h"
@@ -38,16 +39,30 @@ static bool has_broken(uint64_t word, uint32_t now)
     return word != 0 && (ahead == 0 || ahead >= COHI_POSTS);
 }
 
+/* What a member that is not mapped was told to have called, which may be known by the low bits of its
+ * epoch alone; or NULL. */
+static const cohi_record *told_record(const coh_team *team, int index, uint32_t epoch, unsigned op)
+{
+    coh_world *world = team->world;
+    const cohi_record *record =
+        cohi_slot_record(world->slot, world->size, team->number, epoch, index);
+    uint32_t differs = (record->epoch ^ epoch) & ((1u << EPOCH_BITS) - 1);
+    return !differs && record->op == op && cohi_terms_on_data(op) ? record : NULL;
+}
+
 void cohi_team_describe_call(const coh_team *team, int rank, uint32_t epoch, unsigned op,
                              char *text, size_t room)
 {
     int index = rank < team->world->size ? team->indices[rank] : -1;
     cohi_meet *meet = index >= 0 ? team->meets[index] : NULL;
+    const cohi_record *record = index >= 0 && !meet ? told_record(team, index, epoch, op) : NULL;
     uint64_t mark = meet ? atomic_load(&cohi_meet_post(meet, epoch)->mark) : 0;
     uint32_t differs = (cohi_mark_epoch(mark) ^ epoch) & ((1u << EPOCH_BITS) - 1);
     if (meet && !differs && cohi_mark_print(mark) & COHI_PRINT_DATA)
         cohi_terms_describe(cohi_meet_terms(meet, epoch)->op,
                             cohi_meet_terms(meet, epoch)->argument, text, room);
+    else if (record)
+        cohi_terms_describe(op, record->argument, text, room);
     else
         snprintf(text, room, "%s", cohi_opcode_name(op));
 }
@@ -117,9 +132,22 @@ static void tell_broken(coh_team *team, uint64_t word)
     }
 }
 
+/* A level's epochs are its own. */
+static coh_status break_whole(const cohi_entry *entry, int index, uint64_t mark)
+{
+    coh_team *whole = entry->team->whole;
+    const cohi_entry call = {whole, entry->call, entry->op, entry->print};
+    return cohi_team_break(&call, whole->indices[entry->team->ranks[index]],
+                           cohi_mark(whole->epoch, cohi_mark_print(mark)));
+}
+
 coh_status cohi_team_break(const cohi_entry *entry, int index, uint64_t mark)
 {
     coh_team *team = entry->team;
+    if (team->whole)
+        return break_whole(entry, index, mark);
+    if (team->levels)
+        cohi_apart_tell_calls(team, index, cohi_mark_epoch(mark));
     uint64_t word = pack_mismatch(cohi_mark_epoch(mark), entry->op, team->world->rank,
                                   cohi_mark_op(mark), team->ranks[index]);
     tell_broken(team, word);

@@ -1,5 +1,6 @@
 #include "core/team/team.h"
 
+#include "core/team/levels.h"
 #include "core/team/mark.h"
 #include "core/team/posts.h"
 #include "core/team/standing.h"
@@ -14,12 +15,16 @@ void cohi_team_free_gear(coh_team *team)
     cohi_gear *gear = atomic_exchange(&team->gear, NULL);
     if (gear)
         gear->free(gear);
+    if (team->levels) {
+        cohi_team_free_gear(team->levels->local);
+        cohi_team_free_gear(team->levels->bridge);
+    }
 }
 
-/* All that it has; the handle stays. */
-static void empty_team(coh_team *team)
+void cohi_team_release(coh_team *team)
 {
     cohi_team_free_gear(team);
+    cohi_levels_free(team);
     free(team->ranks);
     free(team->indices);
     free(team->meets);
@@ -29,7 +34,7 @@ static void empty_team(coh_team *team)
     team->slots = NULL;
 }
 
-static coh_team *allocate_team(int size, int world_size)
+coh_team *cohi_team_allocate(int size, int world_size)
 {
     coh_team *team = calloc(1, sizeof *team);
     if (!team)
@@ -38,9 +43,11 @@ static coh_team *allocate_team(int size, int world_size)
     team->indices = calloc((size_t)world_size, sizeof *team->indices);
     team->meets = calloc((size_t)size, sizeof *team->meets);
     team->slots = calloc((size_t)size, sizeof *team->slots);
+    for (int rank = 0; team->indices && rank < world_size; rank++)
+        team->indices[rank] = -1;
     if (team->ranks && team->indices && team->meets && team->slots)
         return team;
-    empty_team(team);
+    cohi_team_release(team);
     free(team);
     return NULL;
 }
@@ -93,21 +100,25 @@ static coh_status unreachable(cohi_party *party, const char *call, int rank)
 coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int size, uint32_t start,
                           coh_team **team)
 {
-    coh_team *made = allocate_team(size, world->size);
+    coh_team *made = cohi_team_allocate(size, world->size);
     if (!made)
         return cohi_fail(COH_NO_MEMORY, "out of memory for a team of %d ranks", size);
     made->party = (cohi_party){first_absent, standing, unreachable};
     made->world = world;
     made->number = number;
     made->size = size;
-    made->start = made->epoch = made->settled = start;
+    made->start = made->epoch = made->settled = made->heard = made->hinted = start;
     made->mapped = true;
-    for (int rank = 0; rank < world->size; rank++)
-        made->indices[rank] = -1;
     for (int i = 0; i < size; i++)
         enrol(made, i, ranks[i]);
     made->index = made->indices[world->rank];
     clear_area(made);
+    coh_status status = made->mapped ? COH_OK : cohi_levels_make(made);
+    if (status != COH_OK) {
+        cohi_team_release(made);
+        free(made);
+        return status;
+    }
     made->open = true;
     pthread_mutex_lock(&world->team_lock);
     made->next = world->teams;
@@ -121,7 +132,7 @@ void cohi_team_close_all(coh_world *world)
 {
     for (coh_team *team = world->teams; team; team = team->next) {
         team->open = false;
-        empty_team(team);
+        cohi_team_release(team);
     }
 }
 

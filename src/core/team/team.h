@@ -36,12 +36,17 @@ struct coh_team {
     uint32_t start;    /* the epoch before the first */
     uint32_t settled;  /* all members are known to have made the same calls up to this epoch */
     bool told;         /* it is broken, and a call of this rank has said so; as `epoch` */
+    uint32_t heard;    /* the last epoch in which this rank heard that another was refused */
+    uint32_t hinted;   /* the last in which it told its call to the next leader (apart.h) */
     atomic_int busy;   /* a thread is in a collective of this team */
     atomic_int queued; /* started collectives that are not done; they come before later calls */
     cohi_meet *mine;
-    cohi_meet **meets;                /* [size], NULL where the member is not mapped */
-    cohi_slot **slots;                /* [size], likewise */
-    bool mapped;                      /* all members are */
+    cohi_meet **meets;          /* [size], NULL where the member is not mapped */
+    cohi_slot **slots;          /* [size], likewise */
+    bool mapped;                /* all members are */
+    struct cohi_levels *levels; /* not all are: who is on which host; else NULL (levels.h) */
+    coh_team
+        *whole; /* of a level: the team that it is a level of, whose calls it serves; or NULL */
     _Atomic(struct cohi_gear *) gear; /* what collectives on data keep here; see coll/call/gear.h */
     coh_team *next;                   /* of the world's teams, tombstones too */
 };
@@ -72,6 +77,11 @@ static inline uint64_t cohi_team_sequence(const coh_team *team, uint32_t epoch)
  * the world. */
 coh_status cohi_team_open(coh_world *world, int number, const int *ranks, int size, uint32_t start,
                           coh_team **team);
+
+/* A team object of `size` members with nothing in it; NULL: out of memory. And frees all that it has;
+ * the handle stays. For this room. */
+coh_team *cohi_team_allocate(int size, int world_size);
+void cohi_team_release(coh_team *team);
 
 /* Frees what the teams of a world have that is being dissolved; their handles stay as tombstones,
  * which are freed with the world's own. */

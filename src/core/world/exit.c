@@ -36,23 +36,10 @@ static void flush_within_time(void)
 void cohi_exit_if_asked(coh_world *world)
 {
     uint64_t asked = atomic_load(&world->board->head->global_exit);
+    if (!asked && world->slot) /* by a rank of another host */
+        asked = atomic_load(&world->slot->global_exit);
     if (!(asked & COHI_ENDED))
         return;
     flush_within_time();
     _exit((int)(asked & 0xff));
-}
-
-coh_status coh_global_exit(coh_world *world, int code)
-{
-    static const char call[] = "coh_global_exit";
-    coh_status status = cohi_world_enter(world, call);
-    if (status != COH_OK)
-        return status;
-    if (code < 0 || code > 255)
-        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
-                               "%d is not an exit code; a process can have 0 to 255", code);
-    uint64_t none = 0;
-    atomic_compare_exchange_strong(&world->board->head->global_exit, &none,
-                                   COHI_ENDED | (uint64_t)code);
-    exit(code);
 }

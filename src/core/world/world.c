@@ -305,9 +305,11 @@ void cohi_world_bury(coh_world *world, void (*forget)(coh_world *world))
     free(world->fault);
     free(world->peers);
     free(world->left);
+    free(world->doubts);
     free(world->host_of);
     world->peers = NULL;
     world->left = NULL;
+    world->doubts = NULL;
     world->host_of = NULL;
     pthread_mutex_destroy(&world->inspect_lock);
     pthread_mutex_destroy(&world->survey_lock);

@@ -111,6 +111,7 @@ struct coh_world {
 
     cohi_board *board;
     cohi_group *group;          /* processes, else NULL */
+    const coh_unique_id *id;    /* while it joins; of threads NULL */
     struct cohi_crew *crew;     /* ranks of this process, else NULL */
     cohi_segment_card arriving; /* of the heap that is being made, for the others of the crew */
     struct cohi_fault *fault;
@@ -138,6 +139,7 @@ struct coh_world {
     coh_request *requests; /* of a tombstone: those that nobody had waited for */
     pthread_mutex_t inspect_lock;
     atomic_bool *left; /* [size]: peers that have said that they leave, where it cannot be seen */
+    _Atomic uint64_t *doubts; /* [size], or NULL: one host; when a far peer was seen to be gone */
 
     coh_world *next; /* in the list of worlds, or of tombstones */
 };

@@ -36,7 +36,8 @@ static void drop_descriptors(cohi_endpoint *endpoint)
         drop(&endpoint->made[i]->fd);
     for (int i = 0; i < COHI_TCP_CALLERS; i++)
         drop(&endpoint->callers[i].fd);
-    drop(&endpoint->listener);
+    for (int i = 0; i < COHI_TCP_PLACES; i++)
+        drop(&endpoint->listeners[i].fd);
     drop(&endpoint->epoll);
     drop(&endpoint->wake);
 }

@@ -9,8 +9,10 @@ void cohi_tcp_tell(cohi_endpoint *endpoint)
 
 static void note_next(cohi_op *op)
 {
-    const cohi_tcp_part *first = op->internal;
-    atomic_store_explicit(&op->waits_for, first->rank, memory_order_relaxed);
+    const cohi_tcp_part *part = op->internal;
+    while (part && part->excused)
+        part = part->next;
+    atomic_store_explicit(&op->waits_for, part ? part->rank : -1, memory_order_relaxed);
 }
 
 void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_tcp_part *part, cohi_op *op, int rank)
@@ -24,6 +26,15 @@ void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_tcp_part *part, cohi_op *o
         part->next->previous = part;
     op->internal = part;
     note_next(op);
+    pthread_mutex_unlock(&endpoint->ops_lock);
+}
+
+void cohi_tcp_part_excuse(cohi_endpoint *endpoint, cohi_tcp_part *part)
+{
+    pthread_mutex_lock(&endpoint->ops_lock);
+    part->excused = true;
+    if (part->op)
+        note_next(part->op);
     pthread_mutex_unlock(&endpoint->ops_lock);
 }
 

@@ -358,6 +358,15 @@ void cohi_tcp_drop_all(cohi_tcp_link *link)
     out->armed = false;
 }
 
+void cohi_tcp_excuse_leave(cohi_tcp_link *link)
+{
+    cohi_tcp_queue *queues[] = {&link->out.requests, &link->out.awaited};
+    for (int i = 0; i < 2; i++)
+        for (cohi_tcp_request *request = queues[i]->first; request; request = request->next)
+            if (request->frame.head.verb == COHI_TCP_LEAVE)
+                cohi_tcp_part_excuse(link->endpoint, &request->part);
+}
+
 /* The context that the op is a quiet of on this link; -1: none. */
 static int quieted_context(const cohi_tcp_out *out, const cohi_op *op)
 {

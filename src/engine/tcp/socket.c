@@ -4,10 +4,12 @@
 #include "base/clock.h"
 #include "base/os.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -18,6 +20,17 @@ union any_address {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 };
+
+static void from_kernel(const union any_address *address, cohi_tcp_place *place)
+{
+    bool v6 = address->plain.sa_family == AF_INET6;
+    place->family = v6 ? 6 : 4;
+    place->port = v6 ? address->v6.sin6_port : address->v4.sin_port;
+    if (v6)
+        memcpy(place->host, &address->v6.sin6_addr, sizeof address->v6.sin6_addr);
+    else
+        memcpy(place->host, &address->v4.sin_addr, sizeof address->v4.sin_addr);
+}
 
 static socklen_t to_kernel(const cohi_tcp_place *place, union any_address *address)
 {
@@ -32,6 +45,26 @@ static socklen_t to_kernel(const cohi_tcp_place *place, union any_address *addre
     address->v4.sin_port = place->port;
     memcpy(&address->v4.sin_addr, place->host, sizeof address->v4.sin_addr);
     return sizeof address->v4;
+}
+
+void cohi_tcp_place_text(const cohi_tcp_place *place, char text[COHI_TCP_PLACE_TEXT])
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    (void)inet_ntop(place->family == 6 ? AF_INET6 : AF_INET, place->host, host, sizeof host);
+    snprintf(text, COHI_TCP_PLACE_TEXT, "%s port %u", host, ntohs(place->port));
+}
+
+void cohi_tcp_socket_peer(int fd, char text[COHI_TCP_PLACE_TEXT])
+{
+    union any_address address;
+    socklen_t length = sizeof address;
+    cohi_tcp_place place = {.family = 4};
+    if (getpeername(fd, &address.plain, &length) != 0) {
+        snprintf(text, COHI_TCP_PLACE_TEXT, "an address that is gone");
+        return;
+    }
+    from_kernel(&address, &place);
+    cohi_tcp_place_text(&place, text);
 }
 
 static int new_socket(int family, int *fd)
@@ -59,23 +92,29 @@ static void set_options(int fd, uint64_t timeout_ns)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
 }
 
+/* A port that connections of an earlier job have left can be had again at once. */
+static int listen_at(int fd, const union any_address *address, socklen_t length)
+{
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    return bind(fd, &address->plain, length) == 0 && listen(fd, BACKLOG) == 0 ? 0 : errno;
+}
+
 int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd)
 {
     union any_address address;
-    uint32_t loopback = htonl(INADDR_LOOPBACK);
-    *place = (cohi_tcp_place){.family = 4};
-    memcpy(place->host, &loopback, sizeof loopback);
     socklen_t length = to_kernel(place, &address);
     int made = -1, error = new_socket(address.plain.sa_family, &made);
     if (error)
         return error;
-    if (bind(made, &address.plain, length) != 0 || listen(made, BACKLOG) != 0
-        || getsockname(made, &address.plain, &length) != 0) {
+    error = listen_at(made, &address, length);
+    if (!error && getsockname(made, &address.plain, &length) != 0)
         error = errno;
+    if (error) {
         cohi_os_close(made);
         return error;
     }
-    place->port = address.v4.sin_port;
+    from_kernel(&address, place);
     *fd = made;
     return 0;
 }
@@ -142,6 +181,14 @@ int cohi_tcp_socket_read(int fd, const struct iovec *parts, int count, size_t *m
     while (got < 0 && errno == EINTR);
     *moved = got > 0 ? (size_t)got : 0;
     return got < 0 ? errno : 0;
+}
+
+int cohi_tcp_socket_write_whole(int fd, const void *bytes, size_t count)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
+    size_t moved;
+    int error = cohi_tcp_socket_write(fd, &part, 1, &moved);
+    return error ? error : moved == count ? 0 : EIO;
 }
 
 void cohi_tcp_socket_end_output(int fd)

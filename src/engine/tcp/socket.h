@@ -13,13 +13,19 @@
 
 /* An address and a port, as they travel. */
 typedef struct cohi_tcp_place {
-    uint16_t family; /* 4 or 6 */
-    uint16_t port;   /* both in network order */
+    uint8_t family; /* 4 or 6; 0: none */
+    uint8_t prefix; /* bits of its subnet */
+    uint16_t port;  /* it and the host in network order */
     unsigned char host[16];
 } cohi_tcp_place;
 
-/* Listens on a port of the loopback address that the kernel chooses; *place is where. */
+/* Listens at the place; where its port is 0 the kernel chooses one, which is then in it. */
 int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd);
+
+/* "10.0.0.1 port 4711": a place, or the other end of a connection. */
+enum { COHI_TCP_PLACE_TEXT = 64 };
+void cohi_tcp_place_text(const cohi_tcp_place *place, char text[COHI_TCP_PLACE_TEXT]);
+void cohi_tcp_socket_peer(int fd, char text[COHI_TCP_PLACE_TEXT]);
 
 /* Begins to connect: EINPROGRESS is no error, the socket can be written once it is connected. */
 int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *fd);
@@ -33,6 +39,9 @@ int cohi_tcp_socket_accept(int listener, uint64_t timeout_ns, int *fd);
 /* Moves what can be moved at once; EAGAIN: nothing. Of a read, *moved of 0 is the end. */
 int cohi_tcp_socket_write(int fd, const struct iovec *parts, int count, size_t *moved);
 int cohi_tcp_socket_read(int fd, const struct iovec *parts, int count, size_t *moved);
+
+/* All of it, which is so little that a new socket takes it at once; else EIO. */
+int cohi_tcp_socket_write_whole(int fd, const void *bytes, size_t count);
 
 /* No more is sent, or neither sent nor received. */
 void cohi_tcp_socket_end_output(int fd);

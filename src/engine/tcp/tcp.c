@@ -42,7 +42,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     for (int i = 0; i < count; i++)
         cohi_tcp_link_free(endpoint->made[i]);
     cohi_tcp_callers_close(endpoint);
-    cohi_os_close(endpoint->listener);
+    cohi_tcp_listen_no_more(endpoint);
     cohi_os_close(endpoint->epoll);
     cohi_os_close(endpoint->wake);
     cohi_tcp_memory_close(endpoint);
@@ -54,6 +54,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     free(endpoint->fates);
     free(endpoint->links);
     free(endpoint->made);
+    explicit_bzero(&endpoint->self, sizeof endpoint->self);
     free(endpoint);
 }
 
@@ -81,7 +82,9 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
     made->mapped = (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
-    made->listener = made->epoll = made->wake = -1;
+    made->epoll = made->wake = -1;
+    for (int i = 0; i < COHI_TCP_PLACES; i++)
+        made->listeners[i] = (cohi_tcp_listener){.source = COHI_TCP_SOURCE_LISTENER, .fd = -1};
     for (int i = 0; i < COHI_TCP_CALLERS; i++)
         made->callers[i].fd = -1;
     pthread_mutex_init(&made->segments_lock, NULL);
@@ -93,21 +96,6 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     return NULL;
 }
 
-/* The keys let a member of the job in and keep strangers, and other jobs, out. */
-static coh_status start_listening(cohi_endpoint *endpoint)
-{
-    int error = cohi_os_random(endpoint->own.first_key, sizeof endpoint->own.first_key);
-    if (!error)
-        error = cohi_os_random(endpoint->own.second_key, sizeof endpoint->own.second_key);
-    if (error)
-        return cohi_fail_os(error, "tcp: no random number can be had");
-    error = cohi_tcp_socket_listen(&endpoint->own.place, &endpoint->listener);
-    if (error)
-        return cohi_fail_os(error, "tcp: rank %d cannot listen on the loopback address",
-                            endpoint->rank);
-    return COH_OK;
-}
-
 static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoint)
 {
     cohi_endpoint *made = new_endpoint(args);
@@ -115,7 +103,7 @@ static coh_status tcp_open(const cohi_engine_args *args, cohi_endpoint **endpoin
         return cohi_fail(COH_NO_MEMORY, "tcp: out of memory for rank %d", args->rank);
     coh_status status = cohi_tcp_fork_add(made);
     if (status == COH_OK && made->size > 1)
-        status = start_listening(made);
+        status = cohi_tcp_listen(made, args);
     if (status != COH_OK) {
         tcp_close(made);
         return status;
@@ -142,9 +130,8 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
         remote = remote || !cohi_tcp_is_near(endpoint, rank);
     }
     if (remote)
-        return cohi_tcp_thread_start(endpoint);
-    cohi_os_close(endpoint->listener);
-    endpoint->listener = -1;
+        return cohi_tcp_go_online(endpoint);
+    cohi_tcp_listen_no_more(endpoint);
     return COH_OK;
 }
 
@@ -236,6 +223,8 @@ static void ask_leave(struct issue *issue, cohi_tcp_link *link, unsigned context
         request = cohi_tcp_request_new(link, COHI_TCP_LEAVE);
     if (request)
         cohi_tcp_request_submit(link, request, issue->op);
+    if (link->peer_left)
+        cohi_tcp_excuse_leave(link);
 }
 
 /* Ranks that were never called need not know: a call that comes from now on is told. */

@@ -6,7 +6,10 @@
  *   tcp.c      the slots
  *   memory.c   segments: mapped on this host, served to the others
  *   ops.c      operations that wait for one link, or several
- *   link.c     links: found, called, opened, ended
+ *   places.c   the addresses of this host, and which of a peer's to call
+ *   listen.c   where this rank listens; who can reach whom
+ *   link.c     links: found, kept alive, ended
+ *   call.c     links: called and opened
  *   callers.c  connections that have not proved themselves yet
  *   send.c     requests and answers on their way out
  *   receive.c  the stream of bytes that comes in, cut into frames
@@ -15,9 +18,10 @@
  *   fork.c     what a forked child does not keep
  *
  * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
- * side sends requests on it and answers the other's. Where both call at the same time the call of
- * the lower rank is the one. Nothing is sent before the hello was answered, so nothing is lost
- * or overtaken by that. A connection that breaks is not made again: the rank is lost.
+ * side sends requests on it and answers the other's. It begins with a handshake (secure/tls.h), then a
+ * hello and its answer. Where both call at the same time the call of the lower rank is the one.
+ * Nothing is sent before the hello was answered, so nothing is lost or overtaken by that. A
+ * connection that breaks is not made again: the rank is lost.
  *
  * Locks, in the order in which they are taken:
  *   link->landing         held while bytes are received into a caller's memory
@@ -31,8 +35,10 @@
 
 #include "engine/engine.h"
 #include "engine/mapped.h"
+#include "engine/tcp/places.h"
 #include "engine/tcp/socket.h"
 #include "engine/tcp/wire.h"
+#include "secure/tls.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -55,12 +61,15 @@ typedef struct cohi_tcp_part {
     cohi_op *op; /* NULL: nobody waits for it */
     struct cohi_tcp_part *next, *previous;
     int rank;
+    bool excused; /* whoever waits for it does not wait for that rank */
 } cohi_tcp_part;
 
 /* Tells core that something happened, if so. No lock held. */
 void cohi_tcp_tell(cohi_endpoint *endpoint);
 
 void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_tcp_part *part, cohi_op *op, int rank);
+
+void cohi_tcp_part_excuse(cohi_endpoint *endpoint, cohi_tcp_part *part);
 
 /* The part is over; the last one's end is the op's. Returns whether it was. */
 bool cohi_tcp_part_end(cohi_endpoint *endpoint, cohi_tcp_part *part, coh_status status);
@@ -154,6 +163,7 @@ typedef struct cohi_tcp_in {
 typedef enum cohi_tcp_state {
     COHI_TCP_IDLE = 0,
     COHI_TCP_CALLING, /* or waiting for the other's call, which crossed ours: then there is no fd */
+    COHI_TCP_SECURING, /* connected; the handshake is under way */
     COHI_TCP_GREETING, /* connected; the hello is not answered */
     COHI_TCP_OPEN,
     COHI_TCP_ENDED
@@ -172,8 +182,17 @@ struct cohi_tcp_link {
     pthread_mutex_t landing;
     pthread_mutex_t lock;
     cohi_tcp_state state;
-    int fd;                 /* closed by the thread alone */
-    uint32_t interest;      /* events that the thread waits for; 0: it is not in its set */
+    int fd;             /* closed by the thread alone */
+    uint32_t interest;  /* events that the thread waits for; 0: it is not in its set */
+    cohi_tls *tls;      /* of a call, until the handshake is through */
+    cohi_tls_turn turn; /* what that waits for */
+    bool complained;    /* that a call failed */
+    unsigned char order[COHI_TCP_PLACES]; /* in which the peer's places are called */
+    int places;                           /* of them */
+    int at;                               /* the one that is called */
+    int failed;                           /* what came of those before it, or 0 */
+    uint64_t called_ns;                   /* since when */
+    uint64_t refused_ns;                  /* when nobody listened there for the first time */
     int call_error;         /* with which a call ended at once; the thread is to see to it */
     bool peer_left;         /* it said so: its end is no loss */
     bool leaving;           /* it was told that this rank leaves */
@@ -188,25 +207,24 @@ struct cohi_tcp_link {
 
 enum { COHI_TCP_CALLERS = 64 };
 
-/* A connection that has not shown a hello yet. */
+/* A connection that has not proved itself, or has not shown a hello yet. */
 typedef struct cohi_tcp_caller {
     cohi_tcp_source source;
     int fd; /* -1: the place is free */
     uint64_t since_ns;
+    cohi_tls *tls; /* NULL: not begun, or through */
+    int rank;      /* that it has proved to be; -1: not so far */
     size_t got;
     unsigned char bytes[sizeof(cohi_tcp_hello)];
 } cohi_tcp_caller;
 
 /* ---- the endpoint ---- */
 
-/* What a rank tells the others: where it listens, what it wants to be shown, and what it shows. */
-typedef struct cohi_tcp_address {
-    cohi_tcp_place place;
-    unsigned char first_key[COHI_TCP_KEY_BYTES];
-    unsigned char second_key[COHI_TCP_KEY_BYTES];
-} cohi_tcp_address;
-
-_Static_assert(sizeof(cohi_tcp_address) <= COHI_ADDRESS_BYTES, "it fits a card");
+/* A socket at which others call. */
+typedef struct cohi_tcp_listener {
+    cohi_tcp_source source;
+    int fd; /* -1: none */
+} cohi_tcp_listener;
 
 /* A rank as this one knows it, whether there is a link to it or not. */
 enum { COHI_TCP_ALIVE = 0, COHI_TCP_LEFT = 1, COHI_TCP_LOST = 2 };
@@ -232,6 +250,8 @@ struct cohi_endpoint {
     pthread_mutex_t segments_lock;
     cohi_tcp_segment segments[COHI_SEGMENTS_MAX];
 
+    cohi_tls_self self;
+    bool secured; /* links begin with a handshake */
     cohi_tcp_address own;
     cohi_tcp_address *addresses; /* [size], from connect on */
     int *host_of;                /* [size] */
@@ -246,8 +266,8 @@ struct cohi_endpoint {
     atomic_int leaving;
     atomic_int attends; /* something came by which core may go on with its messages */
 
-    cohi_tcp_source wake_source, listener_source;
-    int listener;
+    cohi_tcp_source wake_source;
+    cohi_tcp_listener listeners[COHI_TCP_PLACES]; /* of the places of `own` */
     int epoll;
     int wake;
     pthread_t thread;
@@ -255,8 +275,8 @@ struct cohi_endpoint {
     bool deaf; /* no descriptors for callers at the moment */
     atomic_int stopping;
     atomic_int sweep; /* a link has ended, or could not be called, which the thread sees to */
-    uint64_t next_tick_ns;
     uint64_t last_tick_ns;
+    uint64_t again_ns;   /* when to call again, before the next tick; 0: not */
     atomic_int rings;    /* something happened that core is not told yet */
     uint64_t refused_ns; /* when it was last said that strangers call */
     unsigned refused;    /* strangers since then */
@@ -289,6 +309,17 @@ coh_status cohi_tcp_link_to(cohi_endpoint *endpoint, int rank, cohi_tcp_link **l
 /* The link if there is one. */
 cohi_tcp_link *cohi_tcp_link_find(cohi_endpoint *endpoint, int rank);
 
+/* The link, which is made if there is none, or NULL. */
+cohi_tcp_link *cohi_tcp_link_make(cohi_endpoint *endpoint, int rank);
+
+/* Closes the socket and all that belongs to it. The thread, lock held. */
+void cohi_tcp_link_hang_up(cohi_tcp_link *link);
+
+/* COH_PEER_LOST. */
+coh_status cohi_tcp_refuse_gone(const cohi_endpoint *endpoint, int rank);
+
+/* ---- call.c ---- */
+
 /* Sees to it that the link is open, or will be. Lock held. */
 coh_status cohi_tcp_link_use(cohi_tcp_link *link);
 
@@ -298,12 +329,20 @@ void cohi_tcp_link_advance(cohi_tcp_link *link);
 /* The thread: a caller has proved that it is that rank. Takes the descriptor, or closes it. */
 void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd);
 
-/* How a link ends. */
+/* ---- link.c again: how a link ends ---- */
+
 typedef struct cohi_tcp_end {
     cohi_loss loss; /* 0: core knows */
     int detail;
     const char *goodbye; /* what the other side is told; NULL: nothing */
 } cohi_tcp_end;
+
+/* A step of the call has failed, if `error`: another place is called, or it is tried again at the
+ * next tick, or the link is to end by what is returned, where that has a loss. Lock held. */
+cohi_tcp_end cohi_tcp_call_conclude(cohi_tcp_link *link, int error);
+
+/* The thread, now and then: calls again, and leaves places that do not answer. Lock held. */
+cohi_tcp_end cohi_tcp_call_tick(cohi_tcp_link *link);
 
 /*
  * Ends it, and all that waits for it with COH_PEER_LOST. No lock held. Core is told, unless the rank
@@ -326,6 +365,9 @@ bool cohi_tcp_link_drain(cohi_tcp_link *link);
 /* The thread, now and then: calls again, keeps alive, tells of silence. */
 void cohi_tcp_link_tick(cohi_tcp_link *link, uint64_t passed_ns);
 
+/* The thread: calls again where a call has ended without an answer. */
+void cohi_tcp_link_call_again(cohi_tcp_link *link);
+
 /* Core says that the rank is lost. */
 void cohi_tcp_link_lose(cohi_endpoint *endpoint, int rank);
 
@@ -334,9 +376,19 @@ void cohi_tcp_link_poll(cohi_tcp_link *link);
 
 void cohi_tcp_link_free(cohi_tcp_link *link);
 
+/* ---- listen.c ---- */
+
+/* Listens where the others may call, which is then in endpoint->own. */
+coh_status cohi_tcp_listen(cohi_endpoint *endpoint, const cohi_engine_args *args);
+void cohi_tcp_listen_no_more(cohi_endpoint *endpoint);
+
+/* The addresses of all are known: checks that those of other hosts can be reached, and starts the
+ * thread. */
+coh_status cohi_tcp_go_online(cohi_endpoint *endpoint);
+
 /* ---- callers.c: the thread's ---- */
 
-void cohi_tcp_callers_accept(cohi_endpoint *endpoint);
+void cohi_tcp_callers_accept(cohi_endpoint *endpoint, cohi_tcp_listener *listener);
 void cohi_tcp_caller_read(cohi_endpoint *endpoint, cohi_tcp_caller *caller);
 void cohi_tcp_callers_tick(cohi_endpoint *endpoint, uint64_t now_ns);
 void cohi_tcp_callers_close(cohi_endpoint *endpoint);
@@ -360,6 +412,10 @@ void cohi_tcp_answered(cohi_tcp_link *link);
 
 /* Ends all requests with COH_PEER_LOST, and forgets the answers. */
 void cohi_tcp_drop_all(cohi_tcp_link *link);
+
+/* The peer leaves too: that it does not hear that this rank leaves cannot be held against it. To be
+ * called before core knows. */
+void cohi_tcp_excuse_leave(cohi_tcp_link *link);
 
 /* Takes the op's requests, and what they were to complete, out of the link. False: bytes of the
  * caller's memory are under way, so that the link cannot go on. landing held too. */

@@ -38,9 +38,8 @@ static void on_wake(cohi_endpoint *endpoint, void *source, uint32_t events)
 
 static void on_listener(cohi_endpoint *endpoint, void *source, uint32_t events)
 {
-    (void)source;
     (void)events;
-    cohi_tcp_callers_accept(endpoint);
+    cohi_tcp_callers_accept(endpoint, source);
 }
 
 static void on_caller(cohi_endpoint *endpoint, void *source, uint32_t events)
@@ -71,6 +70,7 @@ static void on_link(cohi_endpoint *endpoint, void *source, uint32_t events)
     (void)endpoint;
     switch (state_of(link)) {
     case COHI_TCP_CALLING:
+    case COHI_TCP_SECURING:
     case COHI_TCP_GREETING:
         cohi_tcp_link_advance(link);
         break;
@@ -110,9 +110,21 @@ static void tick(cohi_endpoint *endpoint, uint64_t now_ns)
     atomic_store(&endpoint->sweep, 1);
 }
 
+static void call_again(cohi_endpoint *endpoint, uint64_t now_ns)
+{
+    int count = atomic_load_explicit(&endpoint->made_count, memory_order_acquire);
+    if (!endpoint->again_ns || now_ns < endpoint->again_ns)
+        return;
+    endpoint->again_ns = 0;
+    for (int i = 0; i < count; i++)
+        cohi_tcp_link_call_again(endpoint->made[i]);
+}
+
 static int time_left_ms(const cohi_endpoint *endpoint)
 {
     uint64_t now_ns = cohi_now_ns(), due_ns = endpoint->last_tick_ns + endpoint->tick_ns;
+    uint64_t again_ns = endpoint->again_ns;
+    due_ns = again_ns && again_ns < due_ns ? again_ns : due_ns;
     return now_ns >= due_ns ? 0 : (int)((due_ns - now_ns) / COHI_NS_PER_MS + 1);
 }
 
@@ -139,6 +151,7 @@ static void turn(cohi_endpoint *endpoint)
     uint64_t now_ns = cohi_now_ns();
     if (now_ns - endpoint->last_tick_ns >= endpoint->tick_ns)
         tick(endpoint, now_ns);
+    call_again(endpoint, now_ns);
     if (atomic_exchange(&endpoint->sweep, 0))
         cohi_tcp_link_sweep(endpoint);
     attend(endpoint);
@@ -171,13 +184,15 @@ static int open_descriptors(cohi_endpoint *endpoint)
     error = endpoint->wake < 0 ? errno : cohi_os_fd_above_stdio(&endpoint->wake);
     if (!error)
         error = add(endpoint, endpoint->wake, &endpoint->wake_source);
-    return error ? error : add(endpoint, endpoint->listener, &endpoint->listener_source);
+    for (int i = 0; i < COHI_TCP_PLACES && !error; i++)
+        if (endpoint->listeners[i].fd >= 0)
+            error = add(endpoint, endpoint->listeners[i].fd, &endpoint->listeners[i]);
+    return error;
 }
 
 coh_status cohi_tcp_thread_start(cohi_endpoint *endpoint)
 {
     endpoint->wake_source = COHI_TCP_SOURCE_WAKE;
-    endpoint->listener_source = COHI_TCP_SOURCE_LISTENER;
     endpoint->last_tick_ns = cohi_now_ns();
     int error = open_descriptors(endpoint);
     if (!error)

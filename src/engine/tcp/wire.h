@@ -40,6 +40,7 @@ typedef struct cohi_tcp_hello {
     int32_t to;
     int32_t size;
     uint32_t unused;
+    /* Zero behind a handshake. Without one: */
     unsigned char to_key[COHI_TCP_KEY_BYTES];   /* the first key of the one that is called */
     unsigned char from_key[COHI_TCP_KEY_BYTES]; /* the second key of the caller */
 } cohi_tcp_hello;
@@ -55,7 +56,7 @@ typedef struct cohi_tcp_welcome {
     char magic[8];
     uint32_t reply;
     int32_t rank;
-    unsigned char key[COHI_TCP_KEY_BYTES]; /* the second key of the one that was called */
+    unsigned char key[COHI_TCP_KEY_BYTES]; /* the second key of the one that was called, or zero */
 } cohi_tcp_welcome;
 
 extern const char cohi_tcp_magic[8];

@@ -1,0 +1,101 @@
+#include "base/cancel.h"
+#include "core/health/order.h"
+#include "core/health/verdict.h"
+#include "core/health/wait.h"
+#include "core/heap/register.h"
+#include "core/message/mailbox.h"
+#include "core/onesided/race.h"
+#include "core/team/enter.h"
+#include "core/team/past.h"
+#include "core/team/rounds.h"
+#include "start/dissolve.h"
+
+/* Completes and meets, as far as the others can still be met: first so that all have sent what they
+ * send and made their last call on every team, then so that nobody leaves while another copies, or
+ * compares those calls. */
+static coh_status part(coh_world *world, const char *call)
+{
+    coh_status concluded = COH_OK;
+    cohi_mailbox_settle(world, call);
+    if (world->driven)
+        return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_FINALIZE);
+    coh_status status = cohi_team_enter(&entry);
+    if (status != COH_OK)
+        return status;
+    status = cohi_order_quiet(world, call, COHI_OP_FINALIZE);
+    if (status == COH_OK)
+        status = cohi_team_meet(&entry);
+    if (status == COH_OK)
+        status = cohi_mailbox_finish(world, call);
+    if (status == COH_OK)
+        concluded = cohi_team_conclude_all(world, call);
+    atomic_store(&world->parting, status == COH_OK);
+    if (status == COH_OK)
+        status = cohi_team_meet(&entry);
+    return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
+}
+
+/* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint
+ * closes. */
+static void tell_before_leaving(coh_world *world, const char *call)
+{
+    cohi_error kept;
+    cohi_error_keep(&kept);
+    cohi_op done = COHI_NEW_OP;
+    cohi_verdict_spread(world);
+    if (world->engine->rma
+        && world->engine->rma->quiet(world->endpoint, COHI_CONTEXT_CONTROL, &done) == COH_OK)
+        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    (void)cohi_fail_again(&kept);
+}
+
+/* All that this rank issued is at its targets before its endpoint closes. Peers that are lost or
+ * stuck were told of before, and this cannot change how the finalize ends. */
+static void leave_engine(coh_world *world, const char *call)
+{
+    cohi_error kept;
+    cohi_op done = COHI_NEW_OP;
+    if (!world->remote || !world->engine->lifecycle->leave)
+        return;
+    cohi_error_keep(&kept);
+    if (world->engine->lifecycle->leave(world->endpoint, &done) == COH_OK)
+        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    (void)cohi_fail_again(&kept);
+}
+
+static coh_status finalize(coh_world *world)
+{
+    static const char call[] = "coh_finalize";
+    if (!world)
+        return COH_OK;
+    coh_status status = cohi_world_enter(world, call);
+    if (status == COH_FINALIZED)
+        return COH_OK;
+    if (status != COH_OK)
+        return status;
+    (void)cohi_team_drain_all(world, call, COHI_OP_FINALIZE); /* their requests tell how they end */
+    status = part(world, call);
+    if (status == COH_BUSY)
+        return status;
+    if (status != COH_OK && world->remote)
+        tell_before_leaving(world, call);
+    leave_engine(world, call);
+    if (status == COH_OK)
+        cohi_register_keep_alone(world);
+    else
+        cohi_register_abandon(world);
+    if (status == COH_OK)
+        status = cohi_race_verdict(world, call);
+    atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
+    cohi_world_dissolve(world);
+    return status;
+}
+
+coh_status coh_finalize(coh_world *world)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = finalize(world);
+    cohi_cancel_release(held);
+    return status;
+}

@@ -1,0 +1,116 @@
+#include "start/join.h"
+
+#include "base/clock.h"
+#include "bootstrap/unique_id.h"
+#include "core/health/watch.h"
+#include "start/dissolve.h"
+#include "start/init.h"
+#include "start/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The steps for one rank of a group. Each ends with an exchange of cards, and the last with a
+ * meeting, in which all learn whether one of them could not go on. */
+static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
+                           uint64_t deadline_ns, cohi_card *cards)
+{
+    cohi_need need = {
+        .size = world->size, .in_process = 0, .hosts = cohi_group_hosts(world->group)};
+    const cohi_engine *engine;
+    const char *name = options->engine ? options->engine : config->engine;
+    cohi_card card = {.fds = {-1, -1}};
+    coh_status status = cohi_engine_select(name, &need, &engine);
+    if (status == COH_OK)
+        status = cohi_init_open(world, engine, options, config, deadline_ns, &card);
+    status = cohi_group_exchange(world->group, &card, COHI_CARD_INTRO, status, cards);
+    if (status != COH_OK)
+        return status;
+    status = cohi_init_connect(world, cards, &card);
+    status = cohi_group_exchange(world->group, &card, COHI_CARD_KEYS, status, cards);
+    if (status != COH_OK)
+        return status;
+    status = cohi_init_attach(world, config, cards);
+    if (status == COH_OK)
+        status = cohi_watch_add(world);
+    return cohi_group_meet(world->group, status);
+}
+
+/* The message without the name of the call in front. */
+static const char *without_call(const char *message)
+{
+    static const char call[] = "coh_init: ";
+    return strncmp(message, call, sizeof call - 1) == 0 ? message + sizeof call - 1 : message;
+}
+
+/* What the leader of a host needs to make its board. */
+struct board_maker {
+    int size;
+    uint64_t job;
+    const cohi_config *config;
+};
+
+static coh_status make_board(void *context, const int *ranks, int count, cohi_board *board)
+{
+    const struct board_maker *maker = context;
+    cohi_board_spec spec = {.size = maker->size, .ranks = ranks, .count = count, .job = maker->job};
+    return cohi_init_board(&spec, maker->size > 1, maker->config, board);
+}
+
+static coh_status join_group(cohi_launch *launch, const cohi_config *config, cohi_group **group)
+{
+    struct board_maker maker = {.size = launch->size, .config = config};
+    cohi_group_spec spec = {
+        .id = &launch->id,
+        .rank = launch->rank,
+        .size = launch->size,
+        .host = config->host,
+        .board = &launch->board,
+        .listener = launch->listener,
+        .patience = {.timeout_ns = config->init_timeout, .warn_ns = config->warn},
+        .make_board = make_board,
+        .context = &maker};
+    maker.job = cohi_unique_id_job(&launch->id);
+    return cohi_group_join(&spec, group);
+}
+
+static coh_status join_world(coh_world *world, cohi_launch *launch, const coh_options *options,
+                             const cohi_config *config)
+{
+    cohi_card *cards = calloc((size_t)launch->size, sizeof *cards);
+    if (!cards)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", launch->size);
+    coh_status status = join_group(launch, config, &world->group);
+    if (status == COH_OK) {
+        world->board = cohi_group_board(world->group);
+        world->slot = cohi_board_slot(world->board, world->rank);
+        status = bring_up(world, options, config, cohi_now_ns() + config->init_timeout, cards);
+    }
+    free(cards);
+    return status;
+}
+
+coh_status cohi_join(cohi_launch *launch, const coh_options *options, const cohi_config *config,
+                     coh_world **world)
+{
+    coh_world *made;
+    coh_status status = cohi_process_set_up();
+    if (status == COH_OK)
+        status = cohi_world_new(launch->rank, launch->size, &made);
+    if (status != COH_OK)
+        return status;
+    made->id = &launch->id;
+    status = join_world(made, launch, options, config);
+    made->id = NULL;
+    if (status != COH_OK) {
+        if (made->slot) {
+            cohi_slot_publish_error(made->slot, status, "coh_init", without_call(coh_last_error()));
+            atomic_store(&made->slot->phase, COHI_PHASE_LEFT);
+        }
+        cohi_world_dissolve(made);
+        return status;
+    }
+    cohi_world_publish(made);
+    *world = made;
+    return COH_OK;
+}

@@ -1,0 +1,483 @@
+#include "start/init.h"
+
+#include "base/log.h"
+#include "base/os.h"
+#include "coll/tuning.h"
+#include "core/health/control.h"
+#include "core/health/verdict.h"
+#include "core/heap/heap.h"
+#include "core/heap/segment.h"
+#include "core/message/frame.h"
+#include "core/message/mailbox.h"
+#include "core/onesided/race.h"
+#include "core/team/team.h"
+#include "core/world/crew.h"
+#include "core/world/fault.h"
+#include "memory/host_profile.h"
+#include "memory/prepared.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void arrived(void *world)
+{
+    cohi_slot_ring(((coh_world *)world)->slot);
+}
+
+static void deliver(void *world, int from, const void *bytes, size_t count)
+{
+    uint32_t kind = 0;
+    memcpy(&kind, bytes, count < sizeof kind ? count : sizeof kind);
+    if (kind == COHI_FRAME_CONTROL)
+        cohi_control_deliver(world, from, bytes, count);
+    else
+        cohi_frame_deliver(world, from, bytes, count);
+}
+
+static void left(void *world, int rank)
+{
+    coh_world *told = world;
+    atomic_store_explicit(&told->left[rank], true, memory_order_release);
+    cohi_slot_ring(told->slot);
+}
+
+const cohi_upcalls cohi_core_upcalls = {
+    .lost = cohi_verdict_lost,
+    .left = left,
+    .silent = cohi_verdict_silent,
+    .attend = cohi_mailbox_attend,
+    .arrived = arrived,
+    .deliver = deliver,
+};
+
+/* ---- step 1: what this rank brings ---- */
+
+static coh_status add_segments(coh_world *world, cohi_card *card)
+{
+    void *base;
+    cohi_region_key key;
+    coh_status status = cohi_segment_offer(world,
+                                           &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
+                                                                .bytes = card->heap_bytes,
+                                                                .huge_pages = world->huge_pages,
+                                                                .prepared = world->prepared > 0},
+                                           &base, &key);
+    if (status != COH_OK)
+        return status;
+    world->heap_base = base;
+    memcpy(card->heap_key, key.bytes, sizeof card->heap_key);
+    card->fds[COHI_CARD_FD_HEAP] = key.fd;
+    if (!world->engine->rma)
+        return COH_OK;
+    status = cohi_segment_offer(world,
+                                &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
+                                                     .bytes = cohi_slot_control_bytes(world->size),
+                                                     .existing = world->slot},
+                                &base, &key);
+    if (status == COH_OK)
+        memcpy(card->control_key, key.bytes, sizeof card->control_key);
+    return status;
+}
+
+static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *card)
+{
+    *card = (cohi_card){.rank = world->rank,
+                        .size = world->size,
+                        .pid = getpid(),
+                        .heap_bytes = heap_bytes,
+                        .fds = {-1, -1}};
+    cohi_os_cores(card->cores);
+    snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
+}
+
+/* So that a look at the job shows which ranks have come to init and which have not. */
+void cohi_init_announce(cohi_slot *slot)
+{
+    atomic_store(&slot->pid, getpid());
+    atomic_store(&slot->op, COHI_OP_INIT);
+    atomic_store(&slot->phase, COHI_PHASE_JOINING);
+}
+
+static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
+{
+    world->engine = engine;
+    world->warn_ns = config->warn;
+    world->stall_ns = config->stall;
+    world->timeout_ns = config->timeout;
+    world->link_timeout_ns = config->link_timeout;
+    world->huge_pages = config->huge_pages != 0;
+    world->checks_bounds = config->check == COHI_CHECK_BOUNDS;
+    cohi_init_announce(world->slot);
+}
+
+static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
+{
+    cohi_engine_args args = {
+        .rank = world->rank,
+        .need = {.size = world->size, .in_process = world->crew != NULL},
+        .config = config,
+        .deadline_ns = deadline_ns,
+        .crew = world->crew ? &world->crew->space : NULL,
+        .upcalls = &cohi_core_upcalls,
+        .world = world,
+        .id = world->id,
+    };
+    coh_status status = cohi_engine_admit(world->engine);
+    if (status != COH_OK)
+        return status;
+    status = world->engine->lifecycle->open(&args, &world->endpoint);
+    if (status != COH_OK)
+        cohi_engine_dismiss(world->engine);
+    return status;
+}
+
+/* The host's profile is not on the stack, which may be small: it holds a path. */
+coh_status cohi_init_board(const cohi_board_spec *given, bool measure, const cohi_config *config,
+                           cohi_board *board)
+{
+    char name[COHI_HOST_NAME_BYTES];
+    cohi_board_spec spec = *given;
+    cohi_host_profile *host = malloc(sizeof *host);
+    if (!host)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the profile of the host");
+    if (measure)
+        cohi_host_profile_obtain(config->profile, host);
+    else
+        cohi_host_profile_read(config->profile, host);
+    if (*host->warning)
+        cohi_log(COH_LOG_WARN, "%s", host->warning);
+    cohi_os_host_name(name, sizeof name);
+    spec.host = *config->host ? config->host : name;
+    spec.program = program_invocation_short_name;
+    spec.profile = &host->profile;
+    coh_status status = cohi_board_create(&spec, board);
+    free(host);
+    return status;
+}
+
+/* A board that a rank of the job has damaged by then costs speed and nothing else. */
+static void take_profile(coh_world *world)
+{
+    world->profile = world->board->head->profile;
+    if (cohi_profile_mend(&world->profile))
+        cohi_log(COH_LOG_WARN, "rank %d: the profile on the board has values out of bounds",
+                 world->rank);
+    cohi_profile_use(&world->profile);
+}
+
+/* What was prepared in this process belongs to one world at a time. */
+static void heed_facts(coh_world *world, cohi_card *card)
+{
+    world->engine->lifecycle->query(world->endpoint, &world->facts);
+    if (world->facts.takes_prepared)
+        world->prepared = cohi_prepared_claim();
+    card->prepared = world->prepared;
+    card->host = (uint64_t)world->facts.pretended_host;
+}
+
+coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
+                          const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
+{
+    uint64_t heap = options->heap ? options->heap : config->heap;
+    introduce(world, engine, config);
+    take_profile(world);
+    write_card(world, cohi_heap_reservation(heap, world->size), card);
+    coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
+    if (status == COH_OK)
+        status = cohi_fault_strike(world->fault, COHI_OP_INIT);
+    if (world->fault || config->check)
+        atomic_fetch_or(&world->state, COHI_WORLD_CAREFUL);
+    card->checks = (uint32_t)config->check;
+    if (status == COH_OK && config->check == COHI_CHECK_ORDER)
+        status = cohi_race_open(world);
+    if (status == COH_OK)
+        status = cohi_tuning_load(config, &world->profile, card->tuning);
+    if (world->rank != 0) /* checked all the same, but rank 0's is the one that counts */
+        memset(card->tuning, 0, sizeof card->tuning);
+    if (status == COH_OK)
+        status = open_endpoint(world, config, deadline_ns);
+    if (status == COH_OK)
+        heed_facts(world, card);
+    if (status == COH_OK && engine->lifecycle->address)
+        status = engine->lifecycle->address(world->endpoint, card->address);
+    return status;
+}
+
+/* ---- step 2: being in touch ---- */
+
+static uint64_t common_heap(const coh_world *world, const cohi_card *cards)
+{
+    uint64_t least = cards[0].heap_bytes;
+    for (int rank = 1; rank < world->size; rank++)
+        least = cards[rank].heap_bytes < least ? cards[rank].heap_bytes : least;
+    return least;
+}
+
+/* All heaps begin alike, or none begins with what was prepared. */
+static void agree_on_prepared(coh_world *world, const cohi_card *cards)
+{
+    bool alike = world->prepared <= common_heap(world, cards);
+    for (int rank = 0; rank < world->size; rank++)
+        alike = alike && cards[rank].prepared == world->prepared;
+    if (alike || world->prepared == 0)
+        return;
+    cohi_log(COH_LOG_INFO,
+             "rank %d: prepared memory is not used: the ranks differ in it, or it "
+             "does not fit into the heap",
+             world->rank);
+    cohi_prepared_forget();
+    world->prepared = 0;
+}
+
+static coh_status check_cards(const coh_world *world, const cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (strncmp(cards[rank].engine, world->engine->name, sizeof cards[rank].engine) != 0)
+            return cohi_fail(COH_MISMATCH,
+                             "coh_init: rank %d joins by engine %.31s, rank %d by engine %s", rank,
+                             cards[rank].engine, world->rank, world->engine->name);
+        if (cards[rank].checks != cards[world->rank].checks)
+            return cohi_fail(COH_MISMATCH,
+                             "coh_init: COHORT_CHECK is not the same on rank %d as on rank %d",
+                             rank, world->rank);
+        if (cards[rank].size != world->size || cards[rank].rank != rank)
+            return cohi_fail(COH_MISMATCH, "coh_init: rank %d of %d sent the card of rank %d of %d",
+                             rank, world->size, cards[rank].rank, cards[rank].size);
+    }
+    return COH_OK;
+}
+
+static coh_status connect_endpoint(coh_world *world, const cohi_card *cards)
+{
+    if (!world->engine->lifecycle->connect)
+        return COH_OK;
+    unsigned char(*addresses)[COHI_ADDRESS_BYTES] = calloc((size_t)world->size, sizeof *addresses);
+    if (!addresses)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", world->size);
+    for (int rank = 0; rank < world->size; rank++)
+        memcpy(addresses[rank], cards[rank].address, sizeof addresses[rank]);
+    coh_status status = world->engine->lifecycle->connect(
+        world->endpoint, (const unsigned char(*)[COHI_ADDRESS_BYTES])addresses, world->host_of);
+    free(addresses);
+    return status;
+}
+
+/* The peers' watchers sleep on this descriptor, which stands for this process and no later one. A
+ * sandbox may refuse it, and an old kernel or valgrind not have it; then they look for the process by its number (watch.c). */
+static coh_status open_pidfd(coh_world *world, cohi_card *card)
+{
+    int *pidfd = &world->peers[world->rank].pidfd;
+    int error = cohi_os_pidfd_open(getpid(), pidfd);
+    if (cohi_os_refused(error)) {
+        cohi_log(error == ENOSYS ? COH_LOG_DEBUG : COH_LOG_WARN,
+                 "rank %d: pidfd_open is refused here (%s): the others look for this process by "
+                 "its number, and notice its end up to 0.2 s later",
+                 world->rank, strerror(error));
+        return COH_OK;
+    }
+    if (error)
+        return cohi_fail_os(error,
+                            "coh_init: cannot open a descriptor of this process (pidfd_open)");
+    card->fds[COHI_CARD_FD_PROCESS] = *pidfd;
+    return COH_OK;
+}
+
+/* Hosts have numbers in the order of their first ranks. Processes found theirs when they joined. */
+static void number_hosts(coh_world *world, const cohi_card *cards)
+{
+    for (int rank = 0; world->group && rank < world->size; rank++)
+        world->host_of[rank] = cohi_group_host_of(world->group, rank);
+    if (world->group)
+        world->hosts = cohi_group_hosts(world->group);
+    if (world->group)
+        return;
+    world->hosts = 0;
+    for (int rank = 0; rank < world->size; rank++) {
+        int first = 0;
+        while (cards[first].host != cards[rank].host)
+            first++;
+        world->host_of[rank] = first == rank ? world->hosts++ : world->host_of[first];
+    }
+}
+
+coh_status cohi_init_connect(coh_world *world, const cohi_card *cards, cohi_card *card)
+{
+    coh_status status = check_cards(world, cards);
+    if (status == COH_OK) {
+        number_hosts(world, cards);
+        world->doubts =
+            world->hosts > 1 ? calloc((size_t)world->size, sizeof *world->doubts) : NULL;
+        agree_on_prepared(world, cards);
+    }
+    if (status == COH_OK)
+        status = connect_endpoint(world, cards);
+    if (status == COH_OK && world->engine->memory)
+        status = add_segments(world, card);
+    if (status == COH_OK && world->group)
+        status = open_pidfd(world, card);
+    return status;
+}
+
+/* ---- step 3: reaching the others' memory ---- */
+
+static coh_status attach_region(coh_world *world, int id, int rank, uint64_t bytes,
+                                const unsigned char *key_bytes, int32_t *fd)
+{
+    cohi_region_key key = {.fd = fd ? *fd : -1};
+    memcpy(key.bytes, key_bytes, sizeof key.bytes);
+    coh_status status = cohi_segment_attach(world, id, rank, bytes, &key);
+    if (fd)
+        *fd = key.fd;
+    return status;
+}
+
+static coh_status attach_peer(coh_world *world, int rank, cohi_card *card, uint64_t heap_bytes)
+{
+    const cohi_engine *engine = world->engine;
+    bool self = rank == world->rank, near = world->host_of[rank] == world->host_of[world->rank];
+    cohi_peer *peer = &world->peers[rank];
+    coh_status status = COH_OK;
+    peer->pid = near ? card->pid : 0;
+    if (engine->memory)
+        status = attach_region(world, COHI_SEGMENT_HEAP, rank, heap_bytes, card->heap_key,
+                               self ? NULL : &card->fds[COHI_CARD_FD_HEAP]);
+    if (status == COH_OK && engine->memory && engine->rma)
+        status = attach_region(world, COHI_SEGMENT_CONTROL, rank,
+                               cohi_slot_control_bytes(world->size), card->control_key, NULL);
+    if (status != COH_OK)
+        return status;
+    if (engine->memory)
+        peer->heap = self ? world->heap_base
+                          : engine->memory->peer_pointer(world->endpoint, COHI_SEGMENT_HEAP, rank);
+    peer->slot = self || peer->heap ? cohi_board_slot(world->board, rank) : NULL;
+    if (!peer->slot) {
+        peer->heap = NULL; /* both or none: control writes and puts go the same way */
+        world->remote = world->delayed = true;
+    }
+    if (!self && world->group && near) {
+        peer->pidfd = card->fds[COHI_CARD_FD_PROCESS];
+        card->fds[COHI_CARD_FD_PROCESS] = -1;
+    }
+    return COH_OK;
+}
+
+static void place_on_host(coh_world *world)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (world->host_of[rank] != world->host_of[world->rank])
+            continue;
+        world->local_size++;
+        world->local_rank += rank < world->rank;
+    }
+}
+
+/* The cores that the ranks of this host have together; each may be bound to one of its own. */
+static int cores_of_host(const coh_world *world, const cohi_card *cards)
+{
+    unsigned char all[COHI_OS_CORE_BYTES] = {0};
+    for (int rank = 0; rank < world->size; rank++)
+        for (int i = 0;
+             world->host_of[rank] == world->host_of[world->rank] && i < COHI_OS_CORE_BYTES; i++)
+            all[i] |= cards[rank].cores[i];
+    return cohi_os_cores_in(all);
+}
+
+/*
+ * How often a waiter that found nothing looks again before it takes the ladder (core/health/wait.h), and
+ * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
+ * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
+ * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
+ * a sleep and a wake cost some ten yields.
+ */
+static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
+{
+    world->crowded = world->local_size > cores_of_host(world, cards);
+    const cohi_profile *profile = &world->profile;
+    uint64_t spins = world->crowded ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
+    bool automatic = strcmp(config->spin, "auto") == 0;
+    if (!automatic) {
+        coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
+        if (status != COH_OK)
+            return status;
+    }
+    bool asks_engine = world->engine->lifecycle->idle != NULL;
+    world->company.own_core = automatic && !world->crowded && !asks_engine;
+    world->company.spins = asks_engine ? 0 : (unsigned)spins;
+    world->company.yields =
+        asks_engine ? 0 : (unsigned)cohi_profile_bytes(profile, COHI_ROW_wait_yields);
+    world->company.look_ns = cohi_profile_bytes(profile, COHI_ROW_wait_look);
+    atomic_store(&world->spins, world->company.spins);
+    return COH_OK;
+}
+
+static void drop_descriptors(const coh_world *world, cohi_card *cards)
+{
+    for (int rank = 0; rank < world->size; rank++)
+        for (int i = 0; world->group && rank != world->rank && i < COHI_CARD_FDS; i++)
+            cohi_os_close(cards[rank].fds[i]);
+}
+
+/* The team of all, and that of those on this host. */
+static coh_status open_teams(coh_world *world)
+{
+    int *ranks = calloc((size_t)world->size, sizeof *ranks);
+    if (!ranks)
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for %d ranks", world->size);
+    for (int rank = 0; rank < world->size; rank++)
+        ranks[rank] = rank;
+    world->free_teams = ~UINT64_C(0) << COHI_TEAM_FIRST_FREE;
+    world->team_epoch = COHI_EPOCH_START;
+    coh_status status =
+        cohi_team_open(world, COHI_TEAM_WORLD, ranks, world->size, COHI_EPOCH_START, &world->team);
+    int here = 0;
+    for (int rank = 0; rank < world->size; rank++)
+        if (world->host_of[rank] == world->host_of[world->rank])
+            ranks[here++] = rank;
+    if (status == COH_OK)
+        status = cohi_board_commit(world->board, world->rank, COHI_TEAM_HOST);
+    if (status == COH_OK)
+        status =
+            cohi_team_open(world, COHI_TEAM_HOST, ranks, here, COHI_EPOCH_START, &world->host_team);
+    free(ranks);
+    return status;
+}
+
+static coh_status attach_all(coh_world *world, const cohi_config *config, cohi_card *cards)
+{
+    coh_status status = COH_OK;
+    uint64_t heap_bytes = common_heap(world, cards);
+    memcpy(world->tuning, cards[0].tuning, sizeof world->tuning);
+    for (int rank = 0; rank < world->size && status == COH_OK; rank++)
+        status = attach_peer(world, rank, &cards[rank], heap_bytes);
+    place_on_host(world);
+    if (world->remote && !world->facts.cpu_coherent_atomics)
+        atomic_fetch_or(&world->state, COHI_WORLD_ENGINE_ATOMICS);
+    if (world->remote && !world->facts.detects_loss)
+        cohi_log(COH_LOG_WARN,
+                 "rank %d: engine %s does not tell of ranks that are lost on another host; waits "
+                 "for them end by COHORT_STALL and COHORT_TIMEOUT alone",
+                 world->rank, world->engine->name);
+    if (status == COH_OK)
+        status = set_patience(world, config, cards);
+    if (status == COH_OK && world->engine->memory)
+        status = cohi_heap_open_own(world, heap_bytes);
+    if (status == COH_OK)
+        status = open_teams(world);
+    return status == COH_OK ? cohi_mailbox_open(world) : status;
+}
+
+coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_card *cards)
+{
+    coh_status status = attach_all(world, config, cards);
+    drop_descriptors(world, cards);
+    if (status != COH_OK)
+        return status;
+    atomic_store(&world->slot->phase, COHI_PHASE_RUNNING);
+    atomic_store(&world->slot->op, COHI_OP_NONE);
+    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s", world->rank, world->size,
+             world->engine->name);
+    return COH_OK;
+}
