@@ -8,7 +8,7 @@ shell() {
     printf '#!/bin/sh\nhost=$1\nshift\n%s\n' "$2" >"$folder/$1"
     chmod +x "$folder/$1"
 }
-shell plain 'WHERE=$host exec "$@"'
+shell plain 'WHERE=$host COHORT_HOST=$host exec "$@"' # which may have no address but the loopback's
 shell parent '"$@"; exit $?'
 shell noisy 'echo "Welcome to $host"; printf "no end of line"; echo "motd of $host" >&2; exec "$@"'
 shell unknown 'echo "ssh: Could not resolve hostname $host: Name or service not known" >&2; exit 255'
