@@ -181,6 +181,7 @@ struct options {
     int as_json;
     int collectives;
     int host;
+    int scale_ranks, scale_hosts; /* 0: --scale was not given */
     cohi_info_ranks ranks;
 };
 
@@ -203,6 +204,12 @@ static int take_host(void *target, const char *flag, const char *value)
     (void)flag, (void)value;
     ((struct options *)target)->host = 1;
     return 0;
+}
+
+static int take_scale(void *target, const char *flag, const char *value)
+{
+    struct options *options = target;
+    return cohi_info_take_scale(flag, value, &options->scale_ranks, &options->scale_hosts);
 }
 
 static int take_one(cohi_info_ranks *ranks, const char *flag, const char *text)
@@ -238,19 +245,23 @@ static const cohi_flag_row flags[] = {
      take_host},
     {"ranks", 'n', "LIST", "for how many ranks, such as 2,4,8 (2, and one for each core)",
      take_ranks},
+    {"scale", 0, "RANKS,HOSTS", "show what a job of that size costs before it does anything",
+     take_scale},
     {NULL, 0, NULL, NULL, NULL},
 };
 
 static const cohi_usage usage = {
     .command = "cohort info",
-    .synopsis = "[--json] [--collectives [-n LIST] | --host]",
+    .synopsis = "[--json] [--collectives [-n LIST] | --host | --scale RANKS,HOSTS]",
     .summary =
         "Shows the version, the engines and devices and whether they can be used here, every\n"
         "setting with its value and where that comes from, and facts of this host.\n\n"
         "With --collectives shows instead the instructions that reduce, the constants by which\n"
         "algorithms are compared, the algorithms, and which of them is chosen for which size.\n\n"
         "With --host shows instead the CPU, its caches, and the profile: every number that was\n"
-        "tuned by measuring, with its value here, where that comes from, and when it was found.",
+        "tuned by measuring, with its value here, where that comes from, and when it was found.\n\n"
+        "With --scale shows instead the memory, bytes and sockets that a job of that size costs\n"
+        "while it starts, counted from the structures as they are, at most.",
     .flags = flags,
     .notes = NULL,
 };
@@ -263,11 +274,14 @@ int cohi_tool_info(int argc, char **argv)
         return status;
     if (options.ranks.count > 0 && !options.collectives)
         return cohi_flags_refuse(&usage, "--ranks is for --collectives");
+    if (options.scale_ranks && (options.host || options.collectives))
+        return cohi_flags_refuse(&usage, "--scale is shown alone");
     if (options.host && options.collectives)
         return cohi_flags_refuse(&usage, "--host and --collectives are shown one at a time");
-    json_t *info = options.collectives ? cohi_info_collectives(options.ranks)
-                   : options.host      ? cohi_info_profile()
-                                       : collect();
+    json_t *info = options.collectives   ? cohi_info_collectives(options.ranks)
+                   : options.host        ? cohi_info_profile()
+                   : options.scale_ranks ? cohi_info_scale(options.scale_ranks, options.scale_hosts)
+                                         : collect();
     if (!info) {
         bool told = options.collectives || options.host;
         fprintf(stderr, "cohort info: %s\n", told ? coh_last_error() : "no memory");
@@ -277,6 +291,8 @@ int cohi_tool_info(int argc, char **argv)
         status = print_json(info);
     else if (options.host)
         status = cohi_info_print_profile(info);
+    else if (options.scale_ranks)
+        status = cohi_info_print_scale(info);
     else
         status = options.collectives ? cohi_info_print_collectives(info) : print_text(info);
     json_decref(info);

@@ -1,7 +1,7 @@
 /*
  * info.h - `cohort info`, in parts: info.c is the command and shows what is general, info_host.c
  * knows this host, info_device.c its devices, info_collectives.c the algorithms of collectives,
- * info_profile.c what was tuned by measuring.
+ * info_profile.c what was tuned by measuring, info_scale.c what a large job costs.
  */
 #ifndef COHI_TOOLS_INFO_H
 #define COHI_TOOLS_INFO_H
@@ -36,5 +36,10 @@ void cohi_info_print_fact(const char *name, const json_t *value);
 
 /* The kinds of devices: name, available, summary, reason; the caller frees it. */
 json_t *cohi_info_devices(void);
+
+/* Reads "RANKS,HOSTS"; -1 with the reason in coh_last_error(). The facts of such a job, and their lines. */
+int cohi_info_take_scale(const char *flag, const char *value, int *ranks, int *hosts);
+json_t *cohi_info_scale(int ranks, int hosts);
+int cohi_info_print_scale(const json_t *info);
 
 #endif

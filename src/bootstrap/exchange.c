@@ -261,16 +261,40 @@ static bool is_near(const cohi_group *group, int rank)
     return group->host_of[rank] == group->host_of[group->rank];
 }
 
-/* The table to all; to those of this host the others' descriptors too. */
-static coh_status hand_down(cohi_group *group, const struct exchange *exchange)
+/* The table in memory that the ranks of this host share. */
+static coh_status share_table(const struct exchange *exchange, int *fd)
+{
+    void *base;
+    int error = cohi_os_shared_create("cohort-cards", exchange->bytes, fd);
+    if (!error)
+        error = cohi_os_commit_shared(*fd, 0, exchange->bytes);
+    if (!error)
+        error = cohi_os_map_shared(*fd, exchange->bytes, cohi_os_page_bytes(), &base);
+    if (error)
+        return cohi_fail_os(error, "cannot share %zu bytes of cards", exchange->bytes);
+    memcpy(base, exchange->table, exchange->bytes);
+    cohi_os_unmap(base, exchange->bytes);
+    return COH_OK;
+}
+
+/* By the link, or to those of this host by `shared` where that is one. */
+static int send_table(cohi_group *group, const struct exchange *exchange, const cohi_child *child,
+                      int shared)
 {
     cohi_frame frame = cohi_link_frame(COHI_LINK_TABLE, group->rank);
+    bool by_memory = shared >= 0 && !child->leads;
+    frame.bytes = by_memory ? 0 : (uint32_t)exchange->bytes;
+    return cohi_link_send(child->fd, &frame, exchange->table, &shared, by_memory,
+                          cohi_tree_patience(group));
+}
+
+/* The table to all; to those of this host the others' descriptors too. */
+static coh_status hand_to_children(cohi_group *group, const struct exchange *exchange, int shared)
+{
     cohi_vigil vigil = cohi_vigil_begin(group, "");
-    frame.bytes = (uint32_t)exchange->bytes;
     for (int i = 0; i < group->child_count; i++) {
         const cohi_child *child = &group->children[i];
-        int error =
-            cohi_link_send(child->fd, &frame, exchange->table, NULL, 0, cohi_tree_patience(group));
+        int error = send_table(group, exchange, child, shared);
         for (int rank = 0; rank < group->size && !error && !child->leads; rank++)
             if (rank != child->rank && is_near(group, rank))
                 error = give(group, child->fd, &exchange->all[rank]);
@@ -282,6 +306,17 @@ static coh_status hand_down(cohi_group *group, const struct exchange *exchange)
         }
     }
     return COH_OK;
+}
+
+static coh_status hand_down(cohi_group *group, const struct exchange *exchange)
+{
+    int shared = -1;
+    coh_status status =
+        exchange->bytes > COHI_TABLE_INLINE ? share_table(exchange, &shared) : COH_OK;
+    if (status == COH_OK)
+        status = hand_to_children(group, exchange, shared);
+    cohi_os_close(shared);
+    return status;
 }
 
 static coh_status take_given(cohi_group *group, struct exchange *exchange)
@@ -310,6 +345,24 @@ static bool is_leader(const cohi_group *group)
     return group->up < 0 || !is_near(group, group->up_rank);
 }
 
+/* Takes the table out of the memory that the leader shares. */
+static coh_status take_shared(cohi_group *group, struct exchange *exchange)
+{
+    void *base;
+    size_t bytes = 0;
+    int error = cohi_os_file_bytes(group->fds[0], &bytes);
+    if (!error && (bytes == 0 || bytes > most_of_table(group)))
+        error = EPROTO;
+    if (!error)
+        error = cohi_os_map_shared(group->fds[0], bytes, cohi_os_page_bytes(), &base);
+    cohi_tree_drop_fds(group);
+    if (error)
+        return cohi_tree_fail_link(error, group->up_rank);
+    coh_status status = append(exchange, base, bytes);
+    cohi_os_unmap(base, bytes);
+    return status;
+}
+
 /* The table comes from above; where this is the root, it is complete already. */
 static coh_status obtain_table(cohi_group *group, struct exchange *exchange, const cohi_card *mine)
 {
@@ -320,8 +373,9 @@ static coh_status obtain_table(cohi_group *group, struct exchange *exchange, con
         status = await_answer(group, exchange, COHI_LINK_TABLE);
     if (status != COH_OK)
         return status;
-    cohi_tree_drop_fds(group);
     exchange->bytes = 0;
+    if (group->fd_count > 0)
+        return take_shared(group, exchange);
     return append(exchange, group->incoming.payload, group->incoming.frame.bytes);
 }
 

@@ -18,7 +18,8 @@ typedef struct cohi_joining {
     char host_socket[COHI_SOCKET_NAME_BYTES]; /* where its leader listens */
     bool launched;                            /* by a launcher, which gave a board */
     cohi_reach reach;                         /* of the root, by other leaders */
-    cohi_door *door;                          /* of a leader */
+    pid_t root_process; /* at the other end of the link to it; 0: it is on another host */
+    cohi_door *door;    /* of a leader */
     cohi_vigil vigil;
 } cohi_joining;
 

@@ -102,6 +102,12 @@ static long list_others(char *list, size_t bytes)
     return ranks;
 }
 
+bool cohi_launch_has_other(void)
+{
+    char list[256];
+    return list_others(list, sizeof list) > 0;
+}
+
 coh_status cohi_launch_refuse_others(void)
 {
     char list[256];

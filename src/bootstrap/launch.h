@@ -31,8 +31,12 @@ coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int bo
 /* Whether the environment says that a launcher started this process. */
 int cohi_launch_present(const cohi_config *config);
 
-/* Fails with COH_NOT_AVAILABLE where the environment says that another launcher (mpirun, srun,
- * torchrun) started this process together with others: they could not find each other. */
+/* Whether the environment says that another launcher (mpirun, srun, torchrun) started this process
+ * together with others. */
+bool cohi_launch_has_other(void);
+
+/* Fails with COH_NOT_AVAILABLE in that case, and names the variables: they could not find each
+ * other. */
 coh_status cohi_launch_refuse_others(void);
 
 /* Takes the message. COH_INVALID_ARGUMENT when the environment is contradictory,

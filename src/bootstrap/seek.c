@@ -82,6 +82,31 @@ static coh_status greet(cohi_joining *self, bool leads, bool far)
     return error && error != ECONNRESET ? cohi_tree_fail_link(error, group->up_rank) : COH_OK;
 }
 
+/*
+ * The one above broke the connection before its welcome. It has ended, which shows in its process
+ * within a moment; or it lives, and refused this one.
+ */
+static coh_status fail_refused(const cohi_group *group, pid_t above)
+{
+    uint64_t until = cohi_now_ns() + END_SHOWS_NS;
+    while (above > 0 && !cohi_os_process_ended(above)) {
+        if (cohi_now_ns() >= until)
+            return cohi_fail(
+                COH_TRANSPORT,
+                "coh_init: process %d, which rank %d asked to join, closed the "
+                "connection of rank %d: it is of another job, or the unique id differs",
+                (int)above, group->rank, group->rank);
+        sleep_ns(RETRY_NS);
+    }
+    return cohi_tree_fail_link(ECONNRESET, group->up_rank);
+}
+
+/* Whether the last thing from above was not its reason, but that it closed the connection. */
+static bool is_broken(const cohi_group *group, coh_status status)
+{
+    return status == COH_PEER_LOST && group->incoming.frame.kind != COHI_LINK_FAILED;
+}
+
 /* The root refuses one that the leader let in. */
 static void refuse_child(cohi_group *group, int rank)
 {
@@ -97,11 +122,14 @@ static void refuse_child(cohi_group *group, int rank)
 }
 
 /* *welcome: all are here. */
-static coh_status hear_root(cohi_group *group, bool *welcome)
+static coh_status hear_root(cohi_joining *self, bool *welcome)
 {
+    cohi_group *group = self->group;
     bool came;
     size_t most = cohi_welcome_bytes(group->size, group->size);
     coh_status status = cohi_tree_hear(group, most, false, &came);
+    if (self->root_process > 0 && is_broken(group, status))
+        return fail_refused(group, self->root_process);
     if (status != COH_OK || !came)
         return status;
     const cohi_frame *frame = &group->incoming.frame;
@@ -118,10 +146,9 @@ static coh_status hear_root(cohi_group *group, bool *welcome)
 static coh_status meet_root(cohi_joining *self, int link, bool far)
 {
     cohi_group *group = self->group;
-    pid_t process;
     group->up = link;
     group->up_rank = 0;
-    coh_status status = far ? COH_OK : check_user(group, &process);
+    coh_status status = far ? COH_OK : check_user(group, &self->root_process);
     if (status == COH_OK)
         status = greet(self, true, far);
     for (int i = 0; i < group->child_count && status == COH_OK; i++)
@@ -144,7 +171,7 @@ static coh_status lead_on(cohi_joining *self, int link, bool *welcome)
     if (status == COH_OK)
         status = cohi_joining_attend(self, group->up < 0 ? RETRY_NS : COHI_TREE_TICK_NS);
     if (status == COH_OK && group->up >= 0)
-        status = hear_root(group, welcome);
+        status = hear_root(self, welcome);
     if (status == COH_OK && group->up >= 0)
         status = cohi_tree_check_silence(group);
     return status;
@@ -176,24 +203,6 @@ static coh_status join_as_leader(cohi_joining *self, int link, bool *joined)
 
 /* ---- members ---- */
 
-/*
- * The leader broke the connection before its welcome. It has ended, which shows in its process
- * within a moment; or it lives, and refused this one.
- */
-static coh_status fail_refused(const cohi_group *group, pid_t leader)
-{
-    uint64_t until = cohi_now_ns() + END_SHOWS_NS;
-    while (leader > 0 && !cohi_os_process_ended(leader)) {
-        if (cohi_now_ns() >= until)
-            return cohi_fail(COH_TRANSPORT,
-                             "coh_init: the leader of this host (process %d) closed the connection "
-                             "of rank %d: it is of another job, or the unique id differs",
-                             (int)leader, group->rank);
-        sleep_ns(RETRY_NS);
-    }
-    return cohi_tree_fail_link(ECONNRESET, group->up_rank);
-}
-
 /* A launcher's board is here already. */
 static coh_status take_board(cohi_group *group)
 {
@@ -213,7 +222,7 @@ static coh_status await_welcome(cohi_group *group, pid_t leader)
     bool came;
     size_t most = cohi_welcome_bytes(group->size, group->size);
     coh_status status = cohi_tree_hear(group, most, true, &came);
-    if (status == COH_PEER_LOST && group->incoming.frame.kind != COHI_LINK_FAILED)
+    if (is_broken(group, status))
         return fail_refused(group, leader);
     if (status != COH_OK)
         return status;

@@ -101,6 +101,12 @@ void cohi_tree_drop_child(cohi_group *group, int index);
 /* Drops descriptors that came with a frame that should have none. */
 void cohi_tree_drop_fds(cohi_group *group);
 
+/* ---- exchange.c ---- */
+
+/* A table of cards up to this length goes to each rank of the host by its link; a longer one lies in
+ * memory that they all map. */
+enum { COHI_TABLE_INLINE = 16384 };
+
 /* ---- welcome.c ---- */
 
 /* Renumbers the hosts in the order of their first ranks. */

@@ -9,6 +9,7 @@
 #include "bootstrap/root.h"
 #include "start/init_threads.h"
 #include "start/join.h"
+#include "start/provider.h"
 #include "memory/kernels/kernels.h"
 
 #include <errno.h>
@@ -73,33 +74,6 @@ static coh_status init_alone(const coh_options *options, const cohi_config *conf
     return cohi_crew_make(1, false, false, options, config, world);
 }
 
-static coh_status init_unlaunched(const coh_options *options, const cohi_config *config,
-                                  coh_world **world)
-{
-    coh_status status = cohi_launch_refuse_others();
-    return status == COH_OK ? init_alone(options, config, world) : status;
-}
-
-static coh_status init_launched(const coh_options *options, const cohi_config *config,
-                                coh_world **world)
-{
-    cohi_launch launch = {.board = {.fd = -1}, .listener = -1};
-    coh_status status = cohi_launch_accept(config, &launch);
-    if (status != COH_OK)
-        return status;
-    cohi_slot *slot = launch.board.head ? cohi_board_slot(&launch.board, launch.rank) : NULL;
-    if (launch.board.head && !slot)
-        status = cohi_fail(COH_MISMATCH, "coh_init: the job's board has no place for rank %d",
-                           launch.rank);
-    if (slot)
-        cohi_init_announce(slot);
-    if (status == COH_OK)
-        status = cohi_join(&launch, options, config, world);
-    cohi_os_close(launch.listener);
-    cohi_board_close(&launch.board);
-    return status;
-}
-
 /* What failed below may be used by several calls, and does not know which. */
 static coh_status name_call(const char *call, coh_status status)
 {
@@ -132,8 +106,9 @@ static coh_status init(const coh_options *given, coh_world **world)
         return status;
     if (!*config.rank || strcmp(config.rank, "0") == 0)
         warn_of_unknown_variables();
-    status = cohi_launch_present(&config) ? init_launched(&options, &config, world)
-                                          : init_unlaunched(&options, &config, world);
+    const cohi_provider *provider = cohi_provider_find(&config);
+    status =
+        provider ? provider->join(&options, &config, world) : init_alone(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call("coh_init", status);

@@ -52,6 +52,7 @@
     X(coll_started)       \
     X(coll_outstanding)   \
     X(coll_arguments)     \
+    X(coll_hosts)         \
     X(coll_wrong)         \
     X(coll_forced)        \
     X(coll_described)     \

@@ -27,7 +27,8 @@
     X(circles)          \
     X(conclude)         \
     X(cancel)           \
-    X(hosts)
+    X(hosts)            \
+    X(apart)
 
 #define FAULT_DECLARE(name)                \
     extern const test_case fault_##name[]; \

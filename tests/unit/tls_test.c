@@ -1,5 +1,5 @@
 /* The handshake between ranks, with the right key, without it, and with those who would like to
- * have it: docs/faults.md F15. */
+ * have it: docs/faults.md F15 and F24. */
 #include "unit.h"
 
 #include "base/clock.h"

@@ -1,5 +1,6 @@
 #include "core/health/peer.h"
 
+#include "base/clock.h"
 #include "base/os.h"
 #include "core/health/far.h"
 #include "core/health/verdict.h"
@@ -38,6 +39,7 @@ struct cohi_inspection {
     cohi_op op;
     bool begun;    /* `op` is under way, or done */
     bool answered; /* once at least */
+    uint64_t begun_ns;
     unsigned char seen[offsetof(cohi_slot, alarm)];
     _Alignas(COHI_CACHE_LINE) unsigned char incoming[offsetof(cohi_slot, alarm)];
 };
@@ -56,6 +58,7 @@ static struct cohi_inspection *inspection_of(cohi_peer *peer)
 static void begin_inspection(coh_world *world, int rank, struct cohi_inspection *look)
 {
     look->op = (cohi_op)COHI_NEW_OP;
+    look->begun_ns = cohi_now_ns();
     look->begun =
         world->engine->rma->get(world->endpoint,
                                 (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, 0},
@@ -75,6 +78,14 @@ static void renew(coh_world *world, int rank, struct cohi_inspection *look)
     begin_inspection(world, rank, look);
 }
 
+/* Whether it has left a question without an answer for so long that its last answer says nothing. */
+static bool is_silent(const struct cohi_inspection *look)
+{
+    const uint64_t patience_ns = 500 * COHI_NS_PER_MS;
+    return look->begun && !atomic_load_explicit(&look->op.done, memory_order_acquire)
+           && cohi_now_ns() - look->begun_ns > patience_ns;
+}
+
 bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
 {
     bool answered = false;
@@ -83,7 +94,7 @@ bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
     struct cohi_inspection *look = inspection_of(&world->peers[rank]);
     if (look) {
         renew(world, rank, look);
-        answered = look->answered;
+        answered = look->answered && !is_silent(look);
         if (answered)
             memcpy((void *)image, look->seen, sizeof look->seen);
     }

@@ -96,7 +96,8 @@ static cohi_slot *slot_of(const struct look *look, int rank)
     return slot ? slot : &look->survey->images[rank];
 }
 
-/* Asks those that are not mapped, one after the other; an answer comes later. */
+/* Asks those that are not mapped, one after the other; an answer comes later. Of one that does not
+ * answer nothing is known, whatever it was seen to wait for before: its own host can tell. */
 static void ask_next(coh_world *world, struct cohi_survey *survey)
 {
     enum { AT_ONCE = 4 };
@@ -104,7 +105,7 @@ static void ask_next(coh_world *world, struct cohi_survey *survey)
         int rank = survey->asked;
         bool answers = !mapped_slot(world, rank) && !cohi_peer_is_stopped(world, rank);
         if (answers && !cohi_peer_inspect(world, rank, &survey->images[rank]))
-            return;
+            atomic_store(&survey->images[rank].phase, COHI_PHASE_ABSENT);
         survey->asked = (rank + 1) % world->size;
     }
 }

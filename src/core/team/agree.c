@@ -4,6 +4,7 @@
 #include "core/health/order.h"
 #include "core/team/apart.h"
 #include "core/team/await.h"
+#include "core/team/levels.h"
 #include "core/team/posts.h"
 #include "core/team/rounds.h"
 #include "core/team/standing.h"
@@ -20,6 +21,15 @@ static bool is_of_another(const coh_team *team, const cohi_op *op)
     return op->status == COH_PEER_LOST && known && team->indices[op->rank] < 0;
 }
 
+/* Bytes of a record. */
+typedef struct cohi_part_range {
+    size_t from, to;
+} cohi_part_range;
+
+static const cohi_part_range whole_record = {0, sizeof(cohi_record)};
+static const cohi_part_range record_head = {0, sizeof(uint64_t)}; /* operation and epoch */
+static const cohi_part_range record_body = {sizeof(uint64_t), sizeof(cohi_record)};
+
 /* What was written before to a rank outside the team, and did not reach it, is not this call's. */
 static coh_status quiet_control(const cohi_entry *entry)
 {
@@ -33,35 +43,25 @@ static coh_status quiet_control(const cohi_entry *entry)
     return is_of_another(entry->team, &done) ? COH_OK : status;
 }
 
-/* Bytes `from` up to `to` of the record, to all members. */
-static coh_status send_part(const cohi_entry *entry, const cohi_record *mine, size_t from,
-                            size_t to)
+/* Bytes `from` up to `to` of the record of member `of`, to member `i`. */
+static coh_status put_part(const cohi_entry *entry, const cohi_record *record, int of, int i,
+                           cohi_part_range part)
 {
-    const coh_team *team = entry->team;
+    coh_team *team = entry->team;
     coh_world *world = team->world;
-    size_t offset = cohi_slot_record_offset(world->size, team->number, mine->epoch, team->index);
-    for (int i = 0; i < team->size; i++) {
-        coh_status status = cohi_control_put(world, team->ranks[i], offset + from,
-                                             (const char *)mine + from, to - from);
-        if (status == COH_PEER_LOST)
-            return cohi_team_unreachable_error(entry->team, entry->call, team->ranks[i]);
-        if (status != COH_OK)
-            return status;
-    }
-    return cohi_control_fence(world);
+    size_t offset = cohi_slot_record_offset(world->size, team->number, record->epoch, of);
+    coh_status status = cohi_control_put(world, team->ranks[i], offset + part.from,
+                                         (const char *)record + part.from, part.to - part.from);
+    return status == COH_PEER_LOST ? cohi_team_unreachable_error(team, entry->call, team->ranks[i])
+                                   : status;
 }
 
-/* Behind what an earlier call may have put there. A member that sleeps looks at records before the
- * meeting (apart.h), and a put of more than a word may come in parts: so operation and epoch, which are
- * one word, go last. */
 static coh_status send_records(const cohi_entry *entry, const cohi_record *mine)
 {
-    enum { HEAD = sizeof(uint64_t) };
-    coh_status status = cohi_control_fence(entry->team->world);
-    if (status == COH_OK)
-        status = send_part(entry, mine, HEAD, sizeof *mine);
-    if (status == COH_OK)
-        status = send_part(entry, mine, 0, HEAD);
+    const coh_team *team = entry->team;
+    coh_status status = COH_OK;
+    for (int i = 0; i < team->size && status == COH_OK; i++)
+        status = put_part(entry, mine, team->index, i, whole_record);
     return status == COH_OK ? quiet_control(entry) : status;
 }
 
@@ -182,17 +182,71 @@ static coh_status meet(const cohi_entry *entry, const cohi_record *mine)
     return status == COH_OK ? cohi_team_meet(entry) : status;
 }
 
-/* A member that is no leader may have left the call before without the other hosts. Once those of its
- * own host are here, all members have read the records whose places are taken now. */
+/* ---- by levels: the leaders exchange the records of their hosts ---- */
+
+/* To the members of this host: all have left the call whose place it takes, as this one left a later
+ * one, which those of a host enter together (apart.h). */
+static coh_status show_here(const cohi_entry *entry, const cohi_record *record, int of)
+{
+    const coh_team *team = entry->team, *local = team->levels->local;
+    coh_status status = COH_OK;
+    for (int i = 0; i < local->size && status == COH_OK; i++)
+        status = put_part(entry, record, of, team->indices[local->ranks[i]], whole_record);
+    return status;
+}
+
+/* A part of each record of this host, to the leaders of all others. */
+static coh_status send_host(const cohi_entry *entry, const cohi_record *mine, cohi_part_range part)
+{
+    const cohi_levels *levels = entry->team->levels;
+    coh_status status = COH_OK;
+    for (int host = 0; host < levels->hosts; host++)
+        for (int at = 0; host != levels->host && at < levels->local->size; at++) {
+            int of = cohi_levels_member(levels, levels->host, at);
+            const cohi_record *record = cohi_agree_record(entry->team, mine, of);
+            if (status == COH_OK)
+                status = put_part(entry, record, of, cohi_levels_leader(levels, host), part);
+        }
+    return status == COH_OK ? cohi_control_fence(entry->team->world) : status;
+}
+
+/* A leader that sleeps looks at records before the meeting, and a put of more than a word may come in
+ * parts: so the word with operation and epoch goes last. The first fence is for what an earlier call
+ * may have put there. */
+static coh_status send_to_leaders(const cohi_entry *entry, const cohi_record *mine)
+{
+    coh_status status = cohi_control_fence(entry->team->world);
+    if (status == COH_OK)
+        status = send_host(entry, mine, record_body);
+    if (status == COH_OK)
+        status = send_host(entry, mine, record_head);
+    return status == COH_OK ? quiet_control(entry) : status;
+}
+
+/* What came from the other hosts. */
+static coh_status hand_on(const cohi_entry *entry, const cohi_record *mine)
+{
+    const coh_team *team = entry->team;
+    coh_status status = await_records(entry, mine);
+    for (int i = 0; i < team->size && status == COH_OK; i++)
+        if (!team->meets[i])
+            status = show_here(entry, cohi_agree_record(team, mine, i), i);
+    return status;
+}
+
 static coh_status meet_apart(const cohi_entry *entry, const cohi_record *mine)
 {
-    bool refused = false;
+    bool refused = false, leads = cohi_levels_leads(entry->team);
+    coh_status status = show_here(entry, mine, entry->team->index);
     (void)cohi_team_post(entry);
-    coh_status status = cohi_apart_gather(entry, &refused);
     if (status == COH_OK)
-        status = send_records(entry, mine);
+        status = cohi_apart_gather(entry, &refused);
+    if (status == COH_OK && leads)
+        status = send_to_leaders(entry, mine);
     if (status == COH_OK)
         status = cohi_apart_meet(entry, &refused);
+    if (status == COH_OK && leads)
+        status = hand_on(entry, mine);
     if (status == COH_OK)
         status = cohi_apart_release(entry);
     if (status == COH_OK)

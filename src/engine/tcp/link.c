@@ -197,9 +197,11 @@ void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong)
     pthread_mutex_unlock(&link->lock);
     if (ended) /* by core: what comes after that has no meaning any more */
         return;
+    char where[COHI_TCP_PLACE_TEXT];
+    cohi_tcp_socket_peer(link->fd, where); /* closed by this thread alone */
     snprintf(reason, sizeof reason, "a frame (%s) is wrong: %s", cohi_tcp_verb_name(verb), wrong);
-    cohi_log(COH_LOG_ERROR, "tcp: rank %d ends the link to rank %d: %s", link->endpoint->rank,
-             link->rank, reason);
+    cohi_log(COH_LOG_ERROR, "tcp: rank %d ends the link to rank %d at %s: %s", link->endpoint->rank,
+             link->rank, where, reason);
     cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK, .goodbye = reason});
 }
 

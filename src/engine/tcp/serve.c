@@ -288,7 +288,9 @@ static const char *serve_goodbye(cohi_tcp_link *link, const cohi_tcp_frame *fram
     for (size_t i = 0; i < count; i++)
         reason[i] = isprint(frame->payload[i]) ? (char)frame->payload[i] : '?';
     reason[count] = '\0';
-    cohi_log(COH_LOG_ERROR, "tcp: rank %d ended the link to rank %d: %s", link->rank,
+    char where[COHI_TCP_PLACE_TEXT];
+    cohi_tcp_socket_peer(link->fd, where);
+    cohi_log(COH_LOG_ERROR, "tcp: rank %d at %s ended the link to rank %d: %s", link->rank, where,
              link->endpoint->rank, reason);
     cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK});
     return NULL;
