@@ -30,7 +30,7 @@ says err "host ${name}9: "
 # Ranks that use the library: how one ended is known on the other host; and when the network is cut, both sides end.
 meet=${2:?usage: $0 PATH_TO_COHORT PATH_TO_MEET}
 run 0 run --hosts "${name}1:2,${name}2:2" --shell 'ip netns exec' "$meet"
-run 134 run --hosts "${name}1:1,${name}2:2" --shell 'ip netns exec' "$meet" crash
+run 134 run --hosts "${name}1,${name}2" --shell 'ip netns exec' "$meet" crash
 says err "rank 0: coh_barrier: rank 1 on host ${name}2 is lost: killed by signal 6 (Aborted)"
 COHORT_LINK_TIMEOUT=2 "$cohort" run --hosts "${name}1:1,${name}2:1" --shell 'ip netns exec' \
     sh -c ': >"$1/$COHORT_RANK"; exec "$2" hang' sh "$folder" "$meet" >"$folder/out" 2>"$folder/err" </dev/null &
