@@ -31,7 +31,7 @@ static const cohi_part_range record_head = {0, sizeof(uint64_t)}; /* operation a
 static const cohi_part_range record_body = {sizeof(uint64_t), sizeof(cohi_record)};
 
 /* What was written before to a rank outside the team, and did not reach it, is not this call's. */
-static coh_status quiet_control(const cohi_entry *entry)
+coh_status cohi_agree_quiet(const cohi_entry *entry)
 {
     coh_world *world = entry->team->world;
     if (!world->remote || !world->engine->rma)
@@ -62,7 +62,7 @@ static coh_status send_records(const cohi_entry *entry, const cohi_record *mine)
     coh_status status = COH_OK;
     for (int i = 0; i < team->size && status == COH_OK; i++)
         status = put_part(entry, mine, team->index, i, whole_record);
-    return status == COH_OK ? quiet_control(entry) : status;
+    return status == COH_OK ? cohi_agree_quiet(entry) : status;
 }
 
 const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index)
@@ -220,7 +220,7 @@ static coh_status send_to_leaders(const cohi_entry *entry, const cohi_record *mi
         status = send_host(entry, mine, record_body);
     if (status == COH_OK)
         status = send_host(entry, mine, record_head);
-    return status == COH_OK ? quiet_control(entry) : status;
+    return status == COH_OK ? cohi_agree_quiet(entry) : status;
 }
 
 /* What came from the other hosts. */

@@ -17,6 +17,10 @@
  */
 coh_status cohi_agree(const cohi_entry *entry, cohi_record *mine);
 
+/* Waits until what this rank has put into slots of members is there: before it goes on to a call that
+ * others put to the same places for. */
+coh_status cohi_agree_quiet(const cohi_entry *entry);
+
 /* After cohi_agree: what member `index` had brought. Valid until the team's next collective
  * but one. */
 const cohi_record *cohi_agree_record(const coh_team *team, const cohi_record *mine, int index);

@@ -1,6 +1,7 @@
 #include "core/team/apart.h"
 
 #include "core/health/wait.h"
+#include "core/team/agree.h"
 #include "core/team/await.h"
 #include "core/team/levels.h"
 #include "core/team/posts.h"
@@ -176,7 +177,9 @@ coh_status cohi_apart_tell_refusal(const cohi_entry *entry)
     for (int i = 0; i < team->size && status == COH_OK; i++)
         if (!team->meets[i])
             status = put_record(team, i, team->index, &mine);
-    return status == COH_PEER_LOST ? cohi_team_standing(team, entry->call) : status;
+    if (status == COH_PEER_LOST)
+        return cohi_team_standing(team, entry->call);
+    return status == COH_OK ? cohi_agree_quiet(entry) : status;
 }
 
 /* What the member was refused in, or NULL. */
