@@ -81,7 +81,7 @@ static void renew(coh_world *world, int rank, struct cohi_inspection *look)
 /* Whether it has left a question without an answer for so long that its last answer says nothing. */
 static bool is_silent(const struct cohi_inspection *look)
 {
-    const uint64_t patience_ns = 150 * COHI_NS_PER_MS; /* less than between two looks of a survey */
+    const uint64_t patience_ns = 500 * COHI_NS_PER_MS;
     return look->begun && !atomic_load_explicit(&look->op.done, memory_order_acquire)
            && cohi_now_ns() - look->begun_ns > patience_ns;
 }
