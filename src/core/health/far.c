@@ -38,13 +38,20 @@ static bool is_supervised(const coh_world *world)
     return world->board->head->launcher != 0;
 }
 
+/* When it was first seen to be gone; in the lowest bit, whether nobody listens at its address. */
+static uint64_t doubt_now(unsigned loss)
+{
+    return (cohi_now_ns() & ~UINT64_C(1)) | (loss == COHI_LOSS_ABSENT);
+}
+
 bool cohi_far_doubts(coh_world *world, int rank, unsigned loss)
 {
     uint64_t none = 0;
-    if (loss != COHI_LOSS_LINK || !world->doubts || !is_supervised(world) || !cohi_far(world, rank)
+    bool may_have_reason = loss == COHI_LOSS_LINK || loss == COHI_LOSS_ABSENT;
+    if (!may_have_reason || !world->doubts || !is_supervised(world) || !cohi_far(world, rank)
         || !world->watched)
         return false;
-    atomic_compare_exchange_strong(&world->doubts[rank], &none, cohi_now_ns());
+    atomic_compare_exchange_strong(&world->doubts[rank], &none, doubt_now(loss));
     cohi_watch_wake();
     return true;
 }
@@ -61,7 +68,7 @@ uint64_t cohi_far_explain(coh_world *world, int rank, uint64_t verdict)
     for (;;) {
         cohi_told told = cohi_board_read(world->board, rank);
         found = verdict_on(&told);
-        if (found || cohi_now_ns() >= since + REASON_NS || cohi_verdict_on(world, rank))
+        if (found || cohi_now_ns() >= since + REASON_NS || cohi_verdict_cause(world, rank) >= 0)
             return found ? found : verdict;
         nanosleep(&moment, NULL);
     }
@@ -87,7 +94,8 @@ static uint64_t examine(coh_world *world, int rank)
     if (found)
         return is_certain(world, rank, found) ? found : COHI_VERDICT_NONE;
     bool in_vain = since != 0 && cohi_now_ns() >= since + REASON_NS;
-    return in_vain ? cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_LINK, 0) : COHI_VERDICT_NONE;
+    unsigned loss = since & 1 ? COHI_LOSS_ABSENT : COHI_LOSS_LINK;
+    return in_vain ? cohi_verdict(COHI_VERDICT_LOST, loss, 0) : COHI_VERDICT_NONE;
 }
 
 bool cohi_far_next(coh_world *world, int *from, int *rank, uint64_t *verdict)

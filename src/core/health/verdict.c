@@ -287,9 +287,12 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
     int cause = cohi_verdict_cause(world, rank);
     if (cause < 0 || (cause != world->rank && !may_have_left(world, rank))) {
         uint64_t verdict = cohi_verdict(COHI_VERDICT_LOST, loss, 0);
-        note(world, rank,
-             loss == COHI_LOSS_LINK ? cohi_far_explain(world, rank, verdict) : verdict);
-        cause = rank;
+        if (loss == COHI_LOSS_LINK)
+            verdict = cohi_far_explain(world, rank, verdict);
+        int known = cohi_verdict_cause(world, rank); /* what came to be known meanwhile */
+        if (known < 0 || known == cause)
+            note(world, rank, verdict);
+        cause = known < 0 || known == cause ? rank : known;
     }
     if (cause == rank || cause == world->rank)
         return cohi_verdict_check(world, call, cause);

@@ -283,13 +283,13 @@ static void *watch(void *arg)
         struct watched ended;
         bool look = sleep_on_table();
         check_worlds();
+        check_far(); /* first: a rank of this host may have ended because of one elsewhere */
         uint64_t until = cohi_now_ns() + REAP_GRACE_NS;
         while (look && take_ended(&ended)) {
             attend_end(&ended, until);
             let_go();
         }
         check_going();
-        check_far();
     }
     cohi_os_thread_serves(false);
     return NULL;
