@@ -41,7 +41,7 @@ race-check: build ## every omission of tests/race under the race check, 50 times
 	tests/race/race_test.sh build/bin/cohort build/bin/race 50
 
 takedown: build ## kills launchers, agents and shells of jobs on several hosts, 50 times each: nothing may be left
-	COHORT_PROFILE=described tests/tools/run_hosts_takedown_test.sh build/bin/cohort - - 50
+	COHORT_PROFILE=described LIMIT_MS=2000 tests/tools/run_hosts_takedown_test.sh build/bin/cohort - - 50
 
 bench: build ## collectives beside the machine's limit and the MPI libraries that are installed; build/report.html
 	build/bin/cohort bench collectives -n 2,4,8 --against installed --rounds 3 --html build/report.html

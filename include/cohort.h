@@ -232,12 +232,21 @@ typedef struct coh_unique_id {
     unsigned char bytes[128];
 } coh_unique_id;
 
-/* Makes an id; any process may, then gives it to all ranks. It holds no resource. */
+/*
+ * Makes an id; any process may, then gives it to all ranks. For ranks of one host it holds no
+ * resource.
+ *
+ * For ranks of several hosts COHORT_NET_INTERFACE or COHORT_PORTS is set where it is made, and it is
+ * made by the process that joins as rank 0, or by one that forks it: then the process listens from
+ * now on for the other hosts, and the id tells them its addresses and port. The socket is closed
+ * when rank 0 has joined.
+ */
 COH_API coh_status coh_unique_id_create(coh_unique_id *id);
 
 /*
  * Joins the job of `id` as rank `rank` of `size`. Collective: each of the `size` ranks calls it
- * with the same id and size and a rank of its own. On one host; errors as for coh_init.
+ * with the same id and size and a rank of its own. Processes of one network namespace are one host,
+ * unless COHORT_HOST tells them apart; engine tcp connects hosts. Errors as for coh_init.
  */
 COH_API coh_status coh_init_unique_id(const coh_unique_id *id, int rank, int size,
                                       const coh_options *options, coh_world **world);

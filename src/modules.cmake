@@ -33,6 +33,49 @@ if(COHORT_TCP)
   list(APPEND COHORT_MODULES cohort-tcp)
 endif()
 
+# UCX's headers are needed to build it, and its libraries to use it: they are opened at run time.
+set(COHORT_UCX AUTO CACHE STRING "Build the engine over UCX, a module: AUTO (where its headers are found), ON or OFF")
+set_property(CACHE COHORT_UCX PROPERTY STRINGS AUTO ON OFF)
+set(COHORT_BUILDS_UCX OFF)
+if(COHORT_UCX)
+  find_path(COHORT_UCX_INCLUDE ucp/api/ucp.h)
+  mark_as_advanced(COHORT_UCX_INCLUDE)
+  if(COHORT_UCX_INCLUDE)
+    set(COHORT_BUILDS_UCX ON)
+    message(STATUS "engine ucx: built with the headers in ${COHORT_UCX_INCLUDE}")
+  elseif(COHORT_UCX STREQUAL "AUTO")
+    message(STATUS "engine ucx: not built, UCX's headers (ucp/api/ucp.h, libucx-dev) are not there")
+  else()
+    message(FATAL_ERROR "COHORT_UCX is ${COHORT_UCX}, but UCX's headers (ucp/api/ucp.h, libucx-dev) are not there")
+  endif()
+endif()
+set_property(GLOBAL PROPERTY COHORT_BUILDS_UCX ${COHORT_BUILDS_UCX})
+
+if(COHORT_BUILDS_UCX)
+  add_library(cohort-ucx-objects OBJECT
+    engine/ucx/async.c
+    engine/ucx/events.c
+    engine/ucx/library.c
+    engine/ucx/link.c
+    engine/ucx/memory.c
+    engine/ucx/receive.c
+    engine/ucx/request.c
+    engine/ucx/serve.c
+    engine/ucx/thread.c
+    engine/ucx/ucx.c
+    engine/ucx/worker.c)
+  target_include_directories(cohort-ucx-objects SYSTEM PRIVATE ${COHORT_UCX_INCLUDE})
+  add_library(cohort-ucx MODULE
+    engine/ucx/module.c
+    engine/modules/services.c
+    engine/mapped.c
+    base/dtype.c
+    base/os_basic.c
+    memory/host_atomic.c)
+  target_link_libraries(cohort-ucx PRIVATE cohort-ucx-objects Threads::Threads ${CMAKE_DL_LIBS})
+  list(APPEND COHORT_MODULES cohort-ucx)
+endif()
+
 set_property(GLOBAL PROPERTY COHORT_MODULES ${COHORT_MODULES})
 foreach(module ${COHORT_MODULES})
   target_include_directories(${module}-objects PRIVATE

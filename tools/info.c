@@ -20,9 +20,12 @@
 static json_t *engine_json(int index)
 {
     const char *name = coh_engine_name(index);
+    char library[256];
     int available = coh_engine_available(name) == COH_OK;
     json_t *row = json_pack("{s:s, s:b, s:s}", "name", name, "available", available, "summary",
                             cohi_engine_summary(index));
+    if (available && cohi_engine_library(index, library, sizeof library))
+        json_object_set_new(row, "library", cohi_json_text(library));
     json_object_set_new(row, "reason", available ? json_null() : cohi_json_text(coh_last_error()));
     return row;
 }
@@ -80,6 +83,15 @@ static void set_cell(cohi_table_row *row, int column, const char *text)
     snprintf(row->cell[column], COHI_TABLE_CELL_BYTES, "%s", text);
 }
 
+/* With the library behind an engine, where it has one; or why it cannot be used. */
+static void set_summary(cohi_table_row *row, const json_t *fields, int available)
+{
+    const char *library = text_of(fields, "library");
+    snprintf(row->cell[2], COHI_TABLE_CELL_BYTES, "%s%s%s%s",
+             text_of(fields, available ? "summary" : "reason"), *library ? " (" : "", library,
+             *library ? ")" : "");
+}
+
 /* Engines or devices: what there is, or why there is none. */
 static int print_available(const char *title, const json_t *list)
 {
@@ -92,7 +104,7 @@ static int print_available(const char *title, const json_t *list)
         int available = json_is_true(json_object_get(row, "available"));
         set_cell(&table.rows[i], 0, text_of(row, "name"));
         set_cell(&table.rows[i], 1, available ? "yes" : "no");
-        set_cell(&table.rows[i], 2, text_of(row, available ? "summary" : "reason"));
+        set_summary(&table.rows[i], row, available);
     }
     cohi_table_print(&table, "  ", stdout);
     cohi_table_free(&table);

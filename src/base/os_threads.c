@@ -136,12 +136,14 @@ static void look_at(int id, cohi_os_threads *seen)
     seen->runs += runs_of(id);
 }
 
-/* By the names that cohi_os_thread_start gives. */
+/* By the names that cohi_os_thread_start gives; others that serve are those of an engine's library. */
 static bool is_ours(int id)
 {
     static const char start[] = "cohort-";
     char text[64];
-    return read_file(id, "comm", text, sizeof text) && strncmp(text, start, sizeof start - 1) == 0;
+    return is_servant(id)
+           || (read_file(id, "comm", text, sizeof text)
+               && strncmp(text, start, sizeof start - 1) == 0);
 }
 
 bool cohi_os_program_ended(void)

@@ -385,6 +385,10 @@ typedef struct cohi_engine {
     const cohi_engine_rma *rma;
     const cohi_engine_atomic *atomic;
     const cohi_engine_channel *channel;
+
+    /* The library behind it, its version and what it was told to use, for people to read, once a probe
+     * went well. False: it cannot be told. NULL: there is no library. */
+    bool (*library)(char *text, size_t room);
 } cohi_engine;
 
 /* ---- the registry (registry.c) ---- */
@@ -396,6 +400,9 @@ coh_status cohi_engine_select(const char *name, const cohi_need *need, const coh
 
 /* What the engine of that index, of which coh_engine_name knows the name, is for. */
 const char *cohi_engine_summary(int index);
+
+/* What the engine of that index, which is available, says of the library behind it; false: nothing. */
+bool cohi_engine_library(int index, char *text, size_t room);
 
 /* Around each endpoint: whether the facts of the engine allow one more in this process. */
 coh_status cohi_engine_admit(const cohi_engine *engine);

@@ -49,6 +49,7 @@ static const cohi_services services = {
     .region_decommit = cohi_host_region_decommit,
     .region_release = cohi_host_region_release,
     .thread_serves = cohi_os_thread_serves,
+    .thread_serves_as = cohi_os_thread_serves_as,
 };
 
 /* ---- finding ---- */

@@ -31,6 +31,7 @@ typedef struct cohi_services {
     void (*region_decommit)(cohi_host_region *region, uint64_t from, uint64_t to);
     void (*region_release)(cohi_host_region *region);
     void (*thread_serves)(bool serves);
+    void (*thread_serves_as)(int thread, bool serves);
 } cohi_services;
 
 /* What the symbol is. */

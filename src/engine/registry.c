@@ -21,6 +21,8 @@ static const struct row {
      true},
     {"tcp", "ranks are processes of several hosts; those of one map each other's memory", NULL,
      true},
+    {"ucx", "as tcp, but over UCX (InfiniBand and others), unsealed: for networks that are trusted",
+     NULL, false},
     {"sim",
      "ranks of one process over a simulated network: delays, reorders, splits, kills and stalls by "
      "a seed (COHORT_SIM)",
@@ -45,6 +47,13 @@ static coh_status open_row(const struct row *row, const cohi_engine **engine)
 {
     *engine = row->engine;
     return row->engine ? COH_OK : cohi_module_open(row->name, engine);
+}
+
+bool cohi_engine_library(int index, char *text, size_t room)
+{
+    const cohi_engine *engine;
+    return open_row(&rows[index], &engine) == COH_OK && engine->library
+           && engine->library(text, room);
 }
 
 static void list_names(char *text, size_t room)

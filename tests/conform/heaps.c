@@ -386,7 +386,7 @@ static void refusals(test_rank *self)
     CHECK_OK(coh_heap_malloc(heap, 0, &memory));
     CHECK(memory == NULL);
     CHECK_OK(coh_heap_align(heap, 65536, 65536, &memory)); /* whole pages */
-    bool registers = strcmp(self->engine, "shm") == 0 || strcmp(self->engine, "tcp") == 0;
+    bool registers = test_has_processes(self->engine);
     CHECK_STATUS(coh_register(self->world, memory, 65536),
                  registers ? COH_INVALID_ARGUMENT : COH_UNSUPPORTED);
     CHECK_OK(coh_heap_destroy(heap));

@@ -127,8 +127,9 @@ static void eventfd_refused(test_rank *self)
     if (!refuse_call(SYS_eventfd2, EPERM))
         return;
     CHECK(test_join(self) != COH_OK);
-    CHECK_SAYS(strcmp(self->engine, "tcp") == 0 ? "tcp|cannot start its thread"
-                                                : "the watcher cannot be woken");
+    CHECK_SAYS(strcmp(self->engine, "tcp") == 0   ? "tcp|cannot start its thread"
+               : strcmp(self->engine, "ucx") == 0 ? "ucx|cannot make a worker"
+                                                  : "the watcher cannot be woken");
 }
 
 static void memfd_refused(test_rank *self)

@@ -34,7 +34,8 @@ enum {
     ON_SHM = 2,
     ON_SIM = 4,
     ON_CHANNEL = 8, /* sim:channel, which has no one-sided memory */
-    ON_TCP = 16,    /* processes that play several hosts: mapped inside of one, links between */
+    ON_TCP =
+        16, /* and ucx: processes that play several hosts, mapped inside of one, links between */
     ON_MAPPED = ON_THREADS | ON_SHM,
     ON_PROCESSES = ON_SHM | ON_TCP,
     ON_MEMORY = ON_MAPPED | ON_SIM | ON_TCP,
@@ -60,6 +61,9 @@ extern int test_hosts;
 
 /* Whether the engine's ranks are processes. */
 bool test_has_processes(const char *engine);
+
+/* Whether it joins hosts by links, inside of which ranks are mapped. */
+bool test_has_links(const char *engine);
 
 /* Lets modules be found, and ranks of engines between hosts play two unless it was said how many. */
 void test_use_engine(const char *engine);

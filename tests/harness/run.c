@@ -18,7 +18,12 @@ static const double SANITIZED_STRETCH = 3;
 
 bool test_has_processes(const char *engine)
 {
-    return strcmp(engine, "shm") == 0 || strcmp(engine, "tcp") == 0;
+    return strcmp(engine, "shm") == 0 || test_has_links(engine);
+}
+
+bool test_has_links(const char *engine)
+{
+    return strcmp(engine, "tcp") == 0 || strcmp(engine, "ucx") == 0;
 }
 
 static bool has_processes(const test_job *job)
@@ -52,9 +57,10 @@ void test_play_host(int rank, int ranks)
 
 void test_use_engine(const char *engine)
 {
-    if (strcmp(engine, "tcp") == 0 && test_hosts == 0)
+    if (test_has_links(engine) && test_hosts == 0)
         test_hosts = 2;
     setenv("COHORT_MODULES", TEST_MODULES, 0);
+    setenv("UCX_TLS", "tcp,self", 0); /* hosts that are played could reach each other's memory */
 }
 
 static void set_environment(const test_job *job)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # run_hosts_takedown_test.sh COHORT ... [ROUNDS] - nothing is left on any host, whatever of a job on several is
-# killed: docs/faults.md F33.
+# killed: docs/faults.md F33. LIMIT_MS is how long that may take; a machine that is busy needs more than two seconds.
 . "$(dirname "$0")/common.sh"
 rounds=${4:-2}
 unset SLURM_JOB_NODELIST COHORT_HOST
@@ -35,7 +35,7 @@ gone() {
     got=$?
     wait_for 10 all_dead "$PIDS" || fail "$1: processes are left"
     took=$(($(now_ms) - began))
-    [ "$took" -le 2500 ] || fail "$1: it took $took ms"
+    [ "$took" -le "${LIMIT_MS:-8000}" ] || fail "$1: it took $took ms"
     for pid in $agents $(cat "$SHELLS"); do
         wait_for 2 dead "$pid" || fail "$1: an agent or a shell is left"
     done

@@ -31,13 +31,13 @@ struct proxy {
     cohi_tcp_place target;
     pthread_t thread;
     uint64_t seed;
-    int piece;            /* most bytes of one; 0: all there are */
-    int delay_us;         /* most before each */
-    int64_t reset_at;     /* of all bytes; -1: never */
-    enum trouble trouble; /* what happens there: a reset by itself */
-    bool once;            /* and not to the connections after it */
-    atomic_llong moved;   /* in both directions */
-    atomic_int silent;    /* nothing is passed on */
+    int piece;                /* most bytes of one; 0: all there are */
+    int delay_us;             /* most before each */
+    _Atomic int64_t reset_at; /* of all bytes; -1: never */
+    enum trouble trouble;     /* what happens there: a reset by itself */
+    bool once;                /* and not to the connections after it */
+    atomic_llong moved;       /* in both directions */
+    atomic_int silent;        /* nothing is passed on */
     atomic_int stopping;
     struct pipe pipes[PIPES_MAX];
     atomic_int pipe_count;

@@ -14,6 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Of the launcher: summary, signals, two sinks, the input, and the ends of pipes while a host is reached;
+ * and of each host: its input, output and error. */
+enum { OWN_DESCRIPTORS = 12, HOST_DESCRIPTORS = 3 };
+
 /* How long shells may take to end when their agents have. */
 enum { SWEEP_LOOKS = 100, SWEEP_PAUSE_US = 5000 };
 
@@ -32,15 +36,22 @@ static int is_own(const char *variable)
     return 0;
 }
 
-/* COHORT_* of this process, then what flags have set; two places are left for what differs. */
+/* What libraries of ours read. */
+static int goes_along(const char *variable)
+{
+    return (strncmp(variable, "COHORT_", 7) == 0 && !is_own(variable))
+           || strncmp(variable, "SHMEM_", 6) == 0;
+}
+
+/* Of this process, then what flags have set; a place is left for what differs. */
 static char **make_environment(const cohi_run_options *options)
 {
     size_t count = 0, used = 0;
     while (environ[count])
         count++;
-    char **list = calloc(count + (size_t)options->environment_count + 3, sizeof *list);
+    char **list = calloc(count + (size_t)options->environment_count + 2, sizeof *list);
     for (size_t i = 0; list && i < count; i++) {
-        if (strncmp(environ[i], "COHORT_", 7) == 0 && !is_own(environ[i]))
+        if (goes_along(environ[i]))
             list[used++] = environ[i];
     }
     for (int i = 0; list && i < options->environment_count; i++)
@@ -81,7 +92,8 @@ static coh_status describe_order(cohi_job *run)
 static coh_status plan_shells(cohi_job *run)
 {
     cohi_fleet *fleet = run->fleet;
-    fleet->plan = (cohi_shell_plan){.input = -1, .mask = run->squad.charge.mask};
+    fleet->plan = (cohi_shell_plan){
+        .input = -1, .mask = run->squad.charge.mask, .files = run->squad.charge.files};
     if (run->options.pretend_hosts) {
         fleet->plan.input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         return COH_OK;
@@ -145,7 +157,8 @@ static int prepare(cohi_job *run)
     }
     fleet->count = run->options.hosts.count;
     fleet->summary_fd = -1;
-    if (read_link_timeout(fleet) != COH_OK || plan_shells(run) != COH_OK
+    if (cohi_squad_raise_limit(&run->squad, OWN_DESCRIPTORS + HOST_DESCRIPTORS * fleet->count) != 0
+        || read_link_timeout(fleet) != COH_OK || plan_shells(run) != COH_OK
         || describe_order(run) != COH_OK)
         return -1;
     fleet->summary = cohi_summary_create(run->size, run->options.command[0], fleet->order.job,

@@ -172,40 +172,34 @@ void cohi_remote_read_errors(cohi_job *run, cohi_fleet_host *remote)
 
 /* ---- the beginning ---- */
 
-/* What differs from host to host: which it is, and how it is reached. */
-static void set_variables(const cohi_fleet_host *remote, char **environment, char *host,
-                          char *address)
+/* The variable that differs from host to host: where it is reached, or that it only plays a host. (Real
+ * ones must not have COHORT_HOST: it makes ranks listen at the loopback address too.) */
+static void write_variable(const cohi_job *run, const cohi_fleet_host *remote, char text[96])
 {
-    const char *given = remote->entry->address;
-    size_t count = 0;
-    while (environment[count])
-        count++;
-    int digits = strspn(given, "0123456789.") == strlen(given);
-    snprintf(host, 96, "COHORT_HOST=%s", remote->label);
-    environment[count] = host;
-    snprintf(address, 96, "COHORT_NET_INTERFACE=%s%s", given,
-             strchr(given, ':') ? "/128"
-             : digits           ? "/32"
-                                : "");
-    environment[count + 1] = *given ? address : NULL;
-}
-
-static void unset_variables(char **environment)
-{
-    while (*environment && strncmp(*environment, "COHORT_HOST=", 12) != 0)
-        environment++;
-    environment[0] = environment[1] = NULL;
+    const char *address = remote->entry->address;
+    int is_ipv4 = strspn(address, "0123456789.") == strlen(address);
+    *text = '\0';
+    if (!run->fleet->plan.command)
+        snprintf(text, 96, "COHORT_HOST=%s", remote->label);
+    else if (*address)
+        snprintf(text, 96, "COHORT_NET_INTERFACE=%s%s", address,
+                 strchr(address, ':') ? "/128"
+                 : is_ipv4            ? "/32"
+                                      : "");
 }
 
 static void send_order(cohi_job *run, cohi_fleet_host *remote)
 {
     cohi_order order = run->fleet->order;
-    char host[96], address[96], *text;
-    size_t length;
+    char variable[96], *text;
+    size_t length, last = 0;
+    while (order.environment[last])
+        last++;
     order.here = remote->index;
-    set_variables(remote, order.environment, host, address);
+    write_variable(run, remote, variable);
+    order.environment[last] = *variable ? variable : NULL; /* room was left for it */
     coh_status status = cohi_order_write(&order, &text, &length);
-    unset_variables(order.environment);
+    order.environment[last] = NULL;
     if (status == COH_OK && length <= COHI_FRAME_ORDER_MAX) {
         cohi_stream_send(&remote->stream, COHI_FRAME_ORDER, -1, text, length);
         remote->state = COHI_REMOTE_ASKED;

@@ -59,6 +59,7 @@ static _Noreturn void become_shell(const cohi_shell_plan *plan, const char *host
         || dup2(ends->err[1], STDERR_FILENO) < 0)
         _exit(EXIT_NOT_RUNNABLE);
     ignore_terminal();
+    setrlimit(RLIMIT_NOFILE, &plan->files);
     sigprocmask(SIG_SETMASK, &plan->mask, NULL);
     execute(plan, host);
     _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);

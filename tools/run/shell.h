@@ -6,6 +6,7 @@
 
 #include <cohort.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 typedef struct cohi_shell {
@@ -21,6 +22,7 @@ typedef struct cohi_shell_plan {
     const char *program; /* cohort's name or path on the hosts */
     int input;           /* that an agent without a shell inherits, or -1 */
     sigset_t mask;       /* as the launcher was started with */
+    struct rlimit files; /* the same */
 } cohi_shell_plan;
 
 /*

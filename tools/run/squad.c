@@ -54,8 +54,9 @@ int cohi_squad_raise_limit(cohi_squad *squad, int own)
     struct rlimit raised = {.rlim_cur = need, .rlim_max = limit->rlim_max};
     if (limit->rlim_max >= need && setrlimit(RLIMIT_NOFILE, &raised) == 0)
         return 0;
-    cohi_fail(COH_LIMIT, "-n %d needs %llu descriptors, but the limit is %llu (see ulimit -n -H)",
-              squad->charge.count, (unsigned long long)need, (unsigned long long)limit->rlim_max);
+    cohi_fail(COH_LIMIT,
+              "the job needs %llu descriptors here, but the limit is %llu (see ulimit -n -H)",
+              (unsigned long long)need, (unsigned long long)limit->rlim_max);
     return -1;
 }
 

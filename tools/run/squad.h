@@ -65,8 +65,8 @@ void cohi_squad_init(cohi_squad *squad, const cohi_squad_hooks *hooks, void *own
  * not touched. 0, or -1 with the reason in coh_last_error(). */
 int cohi_squad_remember(cohi_squad *squad);
 
-/* Raises the soft limit of descriptors to what so many ranks need beside `own`; the ranks get it back
- * as it was. 0, or -1 as above. */
+/* Raises the soft limit of descriptors to what charge.count ranks need beside `own`; the ranks get it
+ * back as it was. 0, or -1 as above. */
 int cohi_squad_raise_limit(cohi_squad *squad, int own);
 
 /* Memory and board for charge.count ranks from charge.first of charge.size; those and the command

@@ -87,3 +87,8 @@ void cohi_os_thread_serves(bool serves)
 {
     services->thread_serves(serves);
 }
+
+void cohi_os_thread_serves_as(int thread, bool serves)
+{
+    services->thread_serves_as(thread, serves);
+}

@@ -34,13 +34,26 @@ static uint64_t tick_of(uint64_t link_timeout_ns)
     return keepalive_ns / 2;
 }
 
+static void tell_traffic(const cohi_tcp_link *link)
+{
+    const cohi_tcp_traffic *traffic = &link->traffic;
+    cohi_log(COH_LOG_INFO,
+             "tcp: rank %d and rank %d: %llu requests, %llu bytes sent, %llu received, %llu waits "
+             "for the network",
+             link->endpoint->rank, link->rank, (unsigned long long)traffic->requests,
+             (unsigned long long)traffic->sent, (unsigned long long)traffic->received,
+             (unsigned long long)traffic->waits);
+}
+
 static void tcp_close(cohi_endpoint *endpoint)
 {
     cohi_tcp_thread_stop(endpoint);
     cohi_tcp_fork_remove(endpoint);
     int count = atomic_load(&endpoint->made_count);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        tell_traffic(endpoint->made[i]);
         cohi_tcp_link_free(endpoint->made[i]);
+    }
     cohi_tcp_callers_close(endpoint);
     cohi_tcp_listen_no_more(endpoint);
     cohi_os_close(endpoint->epoll);
