@@ -179,6 +179,16 @@ static bool look(struct waiting *waiting)
     return false;
 }
 
+/* What stands against a collective's team says more than that a member is gone, which may follow from
+ * it. */
+static coh_status explain_loss(const struct waiting *waiting, coh_request *request,
+                               coh_status status)
+{
+    cohi_party *party = request->collective ? &request->team->party : NULL;
+    coh_status standing = party ? party->standing(party, waiting->call) : COH_OK;
+    return standing != COH_OK ? standing : status;
+}
+
 static coh_status check_standing(struct waiting *waiting)
 {
     for (size_t i = 0; i < waiting->count; i++) {
@@ -188,7 +198,7 @@ static coh_status check_standing(struct waiting *waiting)
         if (status == COH_OK)
             continue;
         waiting->ended = request;
-        return status;
+        return explain_loss(waiting, request, status);
     }
     return COH_OK;
 }

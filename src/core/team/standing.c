@@ -1,5 +1,6 @@
 #include "core/team/standing.h"
 
+#include "core/team/agree.h"
 #include "core/team/apart.h"
 #include "core/health/control.h"
 #include "core/health/verdict.h"
@@ -151,6 +152,8 @@ coh_status cohi_team_break(const cohi_entry *entry, int index, uint64_t mark)
     uint64_t word = pack_mismatch(cohi_mark_epoch(mark), entry->op, team->world->rank,
                                   cohi_mark_op(mark), team->ranks[index]);
     tell_broken(team, word);
+    if (team->levels) /* it may leave next, and that must not be heard of first */
+        (void)cohi_agree_quiet(entry);
     coh_status status = cohi_team_standing(team, entry->call);
     return status != COH_OK ? status
                             : report_mismatch(team, entry->call, word); /* told of a later one */
