@@ -39,7 +39,9 @@ struct past {
 struct cohi_survey {
     uint64_t last_ns;
     unsigned number;
-    int asked;         /* the rank that is being asked, of those that are not mapped */
+    cohi_ranks
+        wanted; /* the last look came to them: this rank waits for them, or one that it waits for */
+    int asked;  /* the rank that is being asked, of those that are not mapped */
     cohi_slot *images; /* [size] of those; the part that a rank publishes of itself */
     struct past pasts[];
 };
@@ -96,17 +98,28 @@ static cohi_slot *slot_of(const struct look *look, int rank)
     return slot ? slot : &look->survey->images[rank];
 }
 
-/* Asks those that are not mapped, one after the other; an answer comes later. Of one that does not
- * answer nothing is known, whatever it was seen to wait for before: its own host can tell. */
+/* Of one that does not answer nothing is known, whatever it was seen to wait for before: its own host
+ * can tell. */
+static void ask(coh_world *world, struct cohi_survey *survey, int rank)
+{
+    bool answers = !cohi_peer_is_stopped(world, rank);
+    if (answers && !cohi_peer_inspect(world, rank, &survey->images[rank]))
+        atomic_store(&survey->images[rank].phase, COHI_PHASE_ABSENT);
+}
+
+/* Asks those that are not mapped, some at a time; an answer comes later. Only those that matter: a
+ * question is the first use of many a link, and all ranks of a large job may be waiting. */
 static void ask_next(coh_world *world, struct cohi_survey *survey)
 {
     enum { AT_ONCE = 4 };
-    for (int i = 0; world->remote && i < AT_ONCE; i++) {
+    int asked = 0;
+    for (int i = 0; world->remote && i < world->size && asked < AT_ONCE; i++) {
         int rank = survey->asked;
-        bool answers = !mapped_slot(world, rank) && !cohi_peer_is_stopped(world, rank);
-        if (answers && !cohi_peer_inspect(world, rank, &survey->images[rank]))
-            atomic_store(&survey->images[rank].phase, COHI_PHASE_ABSENT);
         survey->asked = (rank + 1) % world->size;
+        if (mapped_slot(world, rank) || !cohi_ranks_has(&survey->wanted, rank))
+            continue;
+        ask(world, survey, rank);
+        asked++;
     }
 }
 
@@ -539,6 +552,7 @@ static coh_status look_once(coh_world *world, struct cohi_survey *survey, const 
     now->survey = survey;
     now->now_ns = cohi_now_ns();
     look_at_all(now);
+    survey->wanted = now->seen;
     for (int certain = 1; certain >= 0 && status == COH_OK; certain--) {
         cohi_ranks stuck;
         take_away(now, certain, &stuck);
