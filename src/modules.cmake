@@ -36,13 +36,19 @@ endif()
 # UCX's headers are needed to build it, and its libraries to use it: they are opened at run time.
 set(COHORT_UCX AUTO CACHE STRING "Build the engine over UCX, a module: AUTO (where its headers are found), ON or OFF")
 set_property(CACHE COHORT_UCX PROPERTY STRINGS AUTO ON OFF)
+set(COHORT_UCX_INCLUDE "" CACHE PATH "Where ucp/api/ucp.h is, if not where the compiler looks")
 set(COHORT_BUILDS_UCX OFF)
 if(COHORT_UCX)
-  find_path(COHORT_UCX_INCLUDE ucp/api/ucp.h)
-  mark_as_advanced(COHORT_UCX_INCLUDE)
-  if(COHORT_UCX_INCLUDE)
-    set(COHORT_BUILDS_UCX ON)
-    message(STATUS "engine ucx: built with the headers in ${COHORT_UCX_INCLUDE}")
+  include(CheckIncludeFile)
+  set(CMAKE_REQUIRED_INCLUDES ${COHORT_UCX_INCLUDE})
+  set(CMAKE_REQUIRED_QUIET ON)
+  unset(COHORT_HAS_UCX CACHE) # it may have been installed since
+  check_include_file(ucp/api/ucp.h COHORT_HAS_UCX)
+  unset(CMAKE_REQUIRED_QUIET)
+  unset(CMAKE_REQUIRED_INCLUDES)
+  set(COHORT_BUILDS_UCX ${COHORT_HAS_UCX})
+  if(COHORT_HAS_UCX)
+    message(STATUS "engine ucx: built, UCX's headers are there")
   elseif(COHORT_UCX STREQUAL "AUTO")
     message(STATUS "engine ucx: not built, UCX's headers (ucp/api/ucp.h, libucx-dev) are not there")
   else()
@@ -64,7 +70,9 @@ if(COHORT_BUILDS_UCX)
     engine/ucx/thread.c
     engine/ucx/ucx.c
     engine/ucx/worker.c)
-  target_include_directories(cohort-ucx-objects SYSTEM PRIVATE ${COHORT_UCX_INCLUDE})
+  if(COHORT_UCX_INCLUDE)
+    target_include_directories(cohort-ucx-objects SYSTEM PRIVATE ${COHORT_UCX_INCLUDE})
+  endif()
   add_library(cohort-ucx MODULE
     engine/ucx/module.c
     engine/modules/services.c

@@ -61,6 +61,7 @@ void test_use_engine(const char *engine)
         test_hosts = 2;
     setenv("COHORT_MODULES", TEST_MODULES, 0);
     setenv("UCX_TLS", "tcp,self", 0); /* hosts that are played could reach each other's memory */
+    setenv("UCX_NET_DEVICES", "lo", 0);
 }
 
 static void set_environment(const test_job *job)

@@ -21,13 +21,15 @@
 
 /* ---- lifecycle ---- */
 
+/* That the library is missing is the first thing to know, whoever asks. */
 static coh_status ucx_probe(const cohi_need *need)
 {
     const cohi_ucx_library *library;
-    if (need->in_process && need->size > 1)
-        return cohi_fail(COH_NOT_AVAILABLE, "ucx: it connects processes; these ranks are threads "
-                                            "of one process");
-    return cohi_ucx_library_open(&library);
+    coh_status status = cohi_ucx_library_open(&library);
+    if (status != COH_OK || !need->in_process || need->size == 1)
+        return status;
+    return cohi_fail(COH_NOT_AVAILABLE,
+                     "ucx: it connects processes; these ranks are threads of one process");
 }
 
 static uint64_t tick_of(uint64_t link_timeout_ns)

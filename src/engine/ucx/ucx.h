@@ -45,7 +45,7 @@ enum {
     COHI_UCX_VERSION = 1,
     COHI_UCX_WORD_BYTES = 8,
     COHI_UCX_MESSAGE_BYTES = (64 << 10) + 256, /* the longest message of the channel */
-    /* Longer payloads are fetched by their target. Measured over tcp, see docs/performance. */
+    /* Longer payloads are fetched by their target. So that a message of the channel is never; not tuned. */
     COHI_UCX_EAGER_BYTES = 64 << 10
 };
 
