@@ -4,13 +4,14 @@
 #include "bootstrap/board.h"
 #include "core/world/world.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 enum { LONG = 1 << 20, ONE_SHOT = 2 << 10, SLACK = 64 << 10 };
 
 static const size_t scratches = sizeof((cohi_staging *)0)->scratch;
-static const size_t stages = sizeof(cohi_staging) - sizeof((cohi_staging *)0)->scratch;
+static const size_t stages = offsetof(cohi_staging, level) - offsetof(cohi_staging, in);
 
 /* Bytes of the board that are backed, while nobody is in a call. */
 static size_t backed(test_rank *self)

@@ -274,8 +274,11 @@ static void forced_in_order(test_rank *self)
     for (unsigned i = 0; (row = cohi_algorithm_at(i)) && !test_failed(); i++) {
         char knobs[96];
         bool reduces = row->kind < sizeof kinds / sizeof *kinds && kinds[row->kind];
+        bool levels =
+            test_hosts > 1 && test_hosts < self->size && strcmp(self->engine, "sim:channel") != 0;
         bool by_place = strcmp(row->name, "two-shot") == 0 || strcmp(row->name, "direct") == 0;
         if (!reduces || !(row->traits & COHI_RANK_ORDER) || (!mapped && row->traits & COHI_MAPPED)
+            || (!levels && row->traits & COHI_BY_LEVELS)
             || (by_place && test_has_processes(self->engine))) /* private memory has no place */
             continue;
         snprintf(knobs, sizeof knobs, "COHORT_%s=%s", kinds[row->kind], row->name);
