@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-ucx soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -26,6 +26,10 @@ demo: build ## four ranks pass their numbers around a ring, then share a languag
 
 test: build ## all tests of the release build
 	@$(call CTEST,build)
+
+test-ucx: build ## the suites over engine ucx, with hosts that are played
+	build/bin/conform --engine ucx --ranks 3 --hosts 2
+	build/bin/faults --engine ucx --hosts 2
 
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)

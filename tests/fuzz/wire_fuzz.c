@@ -99,7 +99,6 @@ static cohi_tcp_link *set_up(struct scene *scene, int fd)
                                 .fates = scene->fates,
                                 .links = scene->links,
                                 .made = scene->made,
-                                .listener = -1,
                                 .epoll = -1,
                                 .wake = -1};
     scene->host_of[PEER] = 1;

@@ -41,7 +41,7 @@ struct cohi_survey {
     unsigned number;
     cohi_ranks
         wanted; /* the last look came to them: this rank waits for them, or one that it waits for */
-    int asked;  /* the rank that is being asked, of those that are not mapped */
+    int asked[2];      /* who is next, of those that are not mapped: not wanted, wanted */
     cohi_slot *images; /* [size] of those; the part that a rank publishes of itself */
     struct past pasts[];
 };
@@ -107,19 +107,25 @@ static void ask(coh_world *world, struct cohi_survey *survey, int rank)
         atomic_store(&survey->images[rank].phase, COHI_PHASE_ABSENT);
 }
 
-/* Asks those that are not mapped, some at a time; an answer comes later. Only those that matter: a
- * question is the first use of many a link, and all ranks of a large job may be waiting. */
+/*
+ * Asks those that are not mapped; an answer comes later. Some at a time of those that the wait leads
+ * to, and of the others one, so that the end of a rank that nobody else could tell of is noticed:
+ * not more, since a question is the first use of many a link, and all ranks of a large job may be
+ * waiting.
+ */
 static void ask_next(coh_world *world, struct cohi_survey *survey)
 {
     enum { AT_ONCE = 4 };
-    int asked = 0;
-    for (int i = 0; world->remote && i < world->size && asked < AT_ONCE; i++) {
-        int rank = survey->asked;
-        survey->asked = (rank + 1) % world->size;
-        if (mapped_slot(world, rank) || !cohi_ranks_has(&survey->wanted, rank))
+    int left[2] = {1, AT_ONCE};
+    for (int i = 0; world->remote && i < 2 * world->size; i++) {
+        int matters = i < world->size, *next = &survey->asked[matters], rank = *next;
+        if (left[matters] == 0)
+            continue;
+        *next = (rank + 1) % world->size;
+        if (mapped_slot(world, rank) || cohi_ranks_has(&survey->wanted, rank) != matters)
             continue;
         ask(world, survey, rank);
-        asked++;
+        left[matters]--;
     }
 }
 
