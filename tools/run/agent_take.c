@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "bootstrap/elsewhere.h"
 #include "bootstrap/root.h"
+#include "bootstrap/unique_id.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static coh_status make_id(cohi_agent *agent)
         return COH_OK;
     coh_status status = cohi_config_load(&config);
     if (status == COH_OK)
-        status = coh_unique_id_create(&id);
+        status = cohi_unique_id_make(&id);
     if (status == COH_OK && agent->order.host_count > 1)
         status = cohi_root_listen(&config, &id, &agent->squad.listener);
     if (status == COH_OK)

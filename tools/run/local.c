@@ -2,6 +2,7 @@
 #include "run/run.h"
 
 #include "base/os.h"
+#include "bootstrap/unique_id.h"
 
 #include <stdio.h>
 
@@ -83,7 +84,7 @@ static int prepare(cohi_job *run)
     describe_charge(run);
     cohi_os_host_name(host, sizeof host);
     if (cohi_squad_raise_limit(&run->squad, OWN_DESCRIPTORS) != 0
-        || coh_unique_id_create(&run->squad.id) != COH_OK
+        || cohi_unique_id_make(&run->squad.id) != COH_OK
         || cohi_squad_make(&run->squad, host, 0, &warning) != 0)
         return -1;
     run->snapshot = run->squad.charge.snapshot;
