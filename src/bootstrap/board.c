@@ -256,8 +256,11 @@ static coh_status prepare_slots(const cohi_board_spec *spec, cohi_board *board)
         return status;
     write_head(spec, board->head);
     list_ranks(spec, board);
-    for (int i = 0; i < locals; i++)
-        atomic_store(&cohi_board_slot(board, cohi_board_ranks(board)[i])->waits_for, -1);
+    for (int i = 0; i < locals; i++) {
+        cohi_slot *slot =
+            table(board, slots_at(size, locals) + (size_t)i * cohi_slot_stride(size, locals));
+        atomic_store(&slot->waits_for, -1);
+    }
     return COH_OK;
 }
 
