@@ -41,7 +41,19 @@ static coh_status put_record(coh_team *team, int to, int of, const cohi_record *
     return status == COH_OK ? cohi_control_put(world, team->ranks[to], at, record, HEAD) : status;
 }
 
-const cohi_record *cohi_apart_record(const coh_team *team, int index, uint32_t epoch)
+/* A refusal is told over what a hint of the same call has shown, from which it differs in one word:
+ * whichever of the two is read is right. */
+__attribute__((no_sanitize("thread"))) static void copy_record(const cohi_record *record,
+                                                               cohi_record *copy)
+{
+    const volatile uint64_t *from = (const volatile void *)record;
+    uint64_t words[sizeof *record / sizeof *from];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        words[i] = from[i];
+    memcpy(copy, words, sizeof words);
+}
+
+bool cohi_apart_read(const coh_team *team, int index, uint32_t epoch, cohi_record *copy)
 {
     coh_world *world = team->world;
     const cohi_record *record =
@@ -49,7 +61,10 @@ const cohi_record *cohi_apart_record(const coh_team *team, int index, uint32_t e
     uint64_t word = __atomic_load_n((const uint64_t *)(const void *)record, __ATOMIC_ACQUIRE);
     cohi_record head;
     memcpy(&head, &word, sizeof word);
-    return head.op != COHI_OP_NONE && head.epoch == epoch ? record : NULL;
+    if (head.op == COHI_OP_NONE || head.epoch != epoch)
+        return false;
+    copy_record(record, copy);
+    return true;
 }
 
 /* Of a call that is not on data the operation says enough, and its record may be an agreement's. */
@@ -64,11 +79,10 @@ static void tell_call_of(coh_team *team, int index, const cohi_record *record)
 void cohi_apart_tell_calls(coh_team *team, int index, uint32_t epoch)
 {
     const cohi_record mine = own_record(team, epoch);
-    const cohi_record *told = team->meets[index] ? NULL : cohi_apart_record(team, index, epoch);
     cohi_record theirs = {.op = COHI_OP_NONE};
-    if (told)
-        theirs = *told;
-    else if (team->meets[index]) {
+    if (!team->meets[index])
+        (void)cohi_apart_read(team, index, epoch, &theirs);
+    else {
         uint64_t mark = cohi_meet_mark(team->meets[index], epoch);
         const cohi_terms *terms = cohi_meet_terms(team->meets[index], epoch);
         theirs = (cohi_record){.op = cohi_mark_op(mark), .epoch = epoch, .status = terms->status};
@@ -123,10 +137,10 @@ static coh_status compare_with(const cohi_entry *entry, int index, const cohi_re
                    ? cohi_team_break(entry, index, mark)
                    : COH_OK;
     }
-    const cohi_record *record = cohi_apart_record(team, index, epoch);
-    if (!record || !records_differ(mine, record))
+    cohi_record record;
+    if (!cohi_apart_read(team, index, epoch, &record) || !records_differ(mine, &record))
         return COH_OK;
-    uint32_t print = cohi_terms_on_data(record->op) ? cohi_print(record->op, 0) : record->op;
+    uint32_t print = cohi_terms_on_data(record.op) ? cohi_print(record.op, 0) : record.op;
     return cohi_team_break(entry, index, cohi_mark(epoch, print));
 }
 
@@ -146,7 +160,8 @@ static bool has_told_call(const cohi_entry *entry, int index, const void *wanted
                           coh_status *status)
 {
     (void)wanted;
-    if (cohi_apart_record(entry->team, index, entry->team->epoch))
+    cohi_record told;
+    if (cohi_apart_read(entry->team, index, entry->team->epoch, &told))
         return true;
     if (asleep)
         *status = cohi_apart_compare(entry);
@@ -191,11 +206,11 @@ static bool find_refusal_of(const coh_team *team, int index, cohi_terms *refused
         *refused = *cohi_meet_terms(team->meets[index], epoch);
         return cohi_mark_epoch(mark) == epoch && cohi_mark_refused(mark);
     }
-    const cohi_record *record = cohi_apart_record(team, index, epoch);
-    if (!record || !is_refused(record))
+    cohi_record record;
+    if (!cohi_apart_read(team, index, epoch, &record) || !is_refused(&record))
         return false;
-    *refused = (cohi_terms){.op = record->op, .status = record->status};
-    memcpy(refused->argument, record->argument, sizeof refused->argument);
+    *refused = (cohi_terms){.op = record.op, .status = record.status};
+    memcpy(refused->argument, record.argument, sizeof refused->argument);
     return true;
 }
 

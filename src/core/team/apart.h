@@ -46,8 +46,8 @@ coh_status cohi_apart_look(coh_team *team, const char *call);
 /* The same without refusals. */
 coh_status cohi_apart_compare(const cohi_entry *entry);
 
-/* The record that member `index` has put here for `epoch`, or NULL. */
-const cohi_record *cohi_apart_record(const coh_team *team, int index, uint32_t epoch);
+/* Whether member `index` has put a record here for `epoch`, which is copied. */
+bool cohi_apart_read(const coh_team *team, int index, uint32_t epoch, cohi_record *copy);
 
 /* Tells what this rank and member `index` called in `epoch` to those who cannot see it, before they
  * hear that the team is broken. */
