@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "engine/modules/words.h"
 #include "memory/host_atomic.h"
-#include "memory/host_copy.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -12,47 +12,6 @@
 static void ring(cohi_endpoint *endpoint)
 {
     atomic_store_explicit(&endpoint->rings, 1, memory_order_relaxed);
-}
-
-/* ---- words ---- */
-
-/* Whether so many bytes there are one word, which is stored and loaded whole. */
-static bool is_word(const void *place, uint64_t bytes)
-{
-    bool width = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    return width && cohi_host_aligned(place, (size_t)bytes);
-}
-
-static void copy_word(void *target, const void *source, uint64_t bytes)
-{
-    switch (bytes) {
-    case 8:
-        cohi_host_copy64(target, source);
-        break;
-    case 4:
-        cohi_host_copy32(target, source);
-        break;
-    case 2:
-        cohi_host_copy16(target, source);
-        break;
-    default:
-        cohi_host_copy8(target, source);
-        break;
-    }
-}
-
-/* Of several words the first comes last, so that a reader who sees it sees the others. */
-static void store(char *target, const unsigned char *source, uint64_t bytes)
-{
-    if (is_word(target, bytes)) {
-        copy_word(target, source, bytes);
-    } else if (bytes > COHI_TCP_WORD_BYTES && is_word(target, COHI_TCP_WORD_BYTES)) {
-        memcpy(target + COHI_TCP_WORD_BYTES, source + COHI_TCP_WORD_BYTES,
-               (size_t)bytes - COHI_TCP_WORD_BYTES);
-        copy_word(target, source, COHI_TCP_WORD_BYTES);
-    } else {
-        memcpy(target, source, (size_t)bytes);
-    }
 }
 
 /* ---- puts ---- */
@@ -64,13 +23,13 @@ static const char *signal_word(cohi_endpoint *endpoint, const cohi_tcp_frame *fr
     pthread_mutex_lock(&endpoint->segments_lock);
     char *place =
         cohi_tcp_locate(endpoint, &frame->head, signal->offset, sizeof signal->value, &wrong);
-    if (place && !is_word(place, sizeof signal->value)) {
+    if (place && !cohi_words_is_one(place, sizeof signal->value)) {
         wrong = "its signal is not aligned";
     } else if (place && frame->head.add) {
         uint64_t before;
         cohi_host_atomic_find(COH_ATOMIC_ADD, COH_U64)(place, &signal->value, NULL, &before);
     } else if (place) {
-        copy_word(place, &signal->value, sizeof signal->value);
+        cohi_words_copy(place, &signal->value, sizeof signal->value);
     }
     pthread_mutex_unlock(&endpoint->segments_lock);
     return wrong;
@@ -101,7 +60,7 @@ static const char *serve_put(cohi_tcp_link *link, const cohi_tcp_frame *frame)
     pthread_mutex_lock(&endpoint->segments_lock);
     const char *wrong = check_put(endpoint, frame, &place);
     if (!wrong && frame->payload && frame->head.bytes > 0)
-        store(place, frame->payload, frame->head.bytes);
+        cohi_words_store(place, frame->payload, frame->head.bytes);
     pthread_mutex_unlock(&endpoint->segments_lock);
     if (wrong)
         return wrong;
@@ -133,8 +92,8 @@ static const char *serve_get(cohi_tcp_link *link, const cohi_tcp_frame *frame)
                               .left = head->bytes};
     pthread_mutex_lock(&endpoint->segments_lock);
     const char *place = cohi_tcp_locate(endpoint, head, head->offset, head->bytes, &wrong);
-    if (place && is_word(place, head->bytes)) {
-        copy_word(answer.value, place, head->bytes);
+    if (place && cohi_words_is_one(place, head->bytes)) {
+        cohi_words_copy(answer.value, place, head->bytes);
         answer.value_bytes = (size_t)head->bytes;
         answer.left = 0;
     }

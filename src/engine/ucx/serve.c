@@ -1,8 +1,8 @@
 #include "engine/ucx/ucx.h"
 
 #include "base/log.h"
+#include "engine/modules/words.h"
 #include "memory/host_atomic.h"
-#include "memory/host_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,60 +12,19 @@ static void ring(cohi_endpoint *endpoint)
     atomic_store_explicit(&endpoint->rings, 1, memory_order_relaxed);
 }
 
-/* ---- words ---- */
-
-/* Whether so many bytes there are one word, which is stored and loaded whole. */
-static bool is_word(const void *place, uint64_t bytes)
-{
-    bool width = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    return width && cohi_host_aligned(place, (size_t)bytes);
-}
-
-static void copy_word(void *target, const void *source, uint64_t bytes)
-{
-    switch (bytes) {
-    case 8:
-        cohi_host_copy64(target, source);
-        break;
-    case 4:
-        cohi_host_copy32(target, source);
-        break;
-    case 2:
-        cohi_host_copy16(target, source);
-        break;
-    default:
-        cohi_host_copy8(target, source);
-        break;
-    }
-}
-
-/* Of several words the first comes last, so that a reader who sees it sees the others. */
-static void store(char *target, const char *source, uint64_t bytes)
-{
-    if (is_word(target, bytes)) {
-        copy_word(target, source, bytes);
-    } else if (bytes > COHI_UCX_WORD_BYTES && is_word(target, COHI_UCX_WORD_BYTES)) {
-        memcpy(target + COHI_UCX_WORD_BYTES, source + COHI_UCX_WORD_BYTES,
-               (size_t)bytes - COHI_UCX_WORD_BYTES);
-        copy_word(target, source, COHI_UCX_WORD_BYTES);
-    } else {
-        memcpy(target, source, (size_t)bytes);
-    }
-}
-
 /* ---- puts ---- */
 
 static const char *signal_word(cohi_endpoint *endpoint, const cohi_ucx_frame *frame)
 {
     const char *wrong = NULL;
     char *place = cohi_ucx_locate(endpoint, frame, frame->signal_offset, sizeof(uint64_t), &wrong);
-    if (place && !is_word(place, sizeof(uint64_t))) {
+    if (place && !cohi_words_is_one(place, sizeof(uint64_t))) {
         wrong = "its signal is not aligned";
     } else if (place && frame->add) {
         uint64_t before;
         cohi_host_atomic_find(COH_ATOMIC_ADD, COH_U64)(place, &frame->signal_value, NULL, &before);
     } else if (place) {
-        copy_word(place, &frame->signal_value, sizeof frame->signal_value);
+        cohi_words_copy(place, &frame->signal_value, sizeof frame->signal_value);
     }
     return wrong;
 }
@@ -148,7 +107,7 @@ static const char *serve_put(cohi_ucx_link *link, const cohi_ucx_arrival *arriva
         return land(link, arrival, place);
     }
     if (frame->bytes > 0)
-        store(place, arrival->data, frame->bytes);
+        cohi_words_store(place, arrival->data, frame->bytes);
     return end_put(link, frame);
 }
 
@@ -177,8 +136,8 @@ static const char *serve_get(cohi_ucx_link *link, const cohi_ucx_arrival *arriva
     if (!answer)
         return no_memory;
     answer->frame.bytes = frame->bytes;
-    if (is_word(place, frame->bytes)) {
-        copy_word(&word, place, frame->bytes);
+    if (cohi_words_is_one(place, frame->bytes)) {
+        cohi_words_copy(&word, place, frame->bytes);
         place = (const char *)&word;
     } else if (frame->bytes > sizeof answer->copied) {
         answer->served = frame->segment;

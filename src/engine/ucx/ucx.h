@@ -43,7 +43,6 @@ typedef struct cohi_ucx_link cohi_ucx_link;
 enum {
     COHI_UCX_FRAME_ID = 0x43, /* of the active messages */
     COHI_UCX_VERSION = 1,
-    COHI_UCX_WORD_BYTES = 8,
     COHI_UCX_MESSAGE_BYTES = (64 << 10) + 256, /* the longest message of the channel */
     /* Longer payloads are fetched by their target. So that a message of the channel is never; not tuned. */
     COHI_UCX_EAGER_BYTES = 64 << 10
