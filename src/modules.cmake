@@ -5,6 +5,7 @@ set(COHORT_MODULES)
 # Without the library's functions behind it, so that tests can link it with the library's archive.
 if(COHORT_TCP)
   add_library(cohort-tcp-objects OBJECT
+    engine/modules/parts.c
     engine/tcp/call.c
     engine/tcp/callers.c
     engine/tcp/fork.c
@@ -59,6 +60,7 @@ set_property(GLOBAL PROPERTY COHORT_BUILDS_UCX ${COHORT_BUILDS_UCX})
 
 if(COHORT_BUILDS_UCX)
   add_library(cohort-ucx-objects OBJECT
+    engine/modules/parts.c
     engine/ucx/async.c
     engine/ucx/events.c
     engine/ucx/library.c

@@ -164,7 +164,7 @@ static void tcp_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 struct issue {
     cohi_endpoint *endpoint;
     cohi_op *op;
-    cohi_tcp_part hold;
+    cohi_part hold;
     coh_status status;
 };
 
@@ -185,7 +185,7 @@ static coh_status end_issue(struct issue *issue)
 
 static void fail_part(struct issue *issue, int rank, coh_status status)
 {
-    cohi_tcp_part part;
+    cohi_part part;
     cohi_tcp_part_join(issue->endpoint, &part, issue->op, rank);
     (void)cohi_tcp_part_end(issue->endpoint, &part, status);
 }
@@ -250,7 +250,7 @@ static coh_status tcp_leave(cohi_endpoint *endpoint, cohi_op *op)
 static cohi_tcp_link *link_of(cohi_endpoint *endpoint, const cohi_op *op)
 {
     pthread_mutex_lock(&endpoint->ops_lock);
-    const cohi_tcp_part *part = op->internal;
+    const cohi_part *part = op->internal;
     int rank = part ? part->rank : -1;
     pthread_mutex_unlock(&endpoint->ops_lock);
     return rank >= 0 ? cohi_tcp_link_find(endpoint, rank) : NULL;

@@ -35,6 +35,7 @@
 
 #include "engine/engine.h"
 #include "engine/mapped.h"
+#include "engine/modules/parts.h"
 #include "engine/tcp/places.h"
 #include "engine/tcp/socket.h"
 #include "engine/tcp/wire.h"
@@ -56,23 +57,16 @@ typedef enum cohi_tcp_source {
 
 /* ---- operations (ops.c) ---- */
 
-/* One of the things that an operation waits for. */
-typedef struct cohi_tcp_part {
-    cohi_op *op; /* NULL: nobody waits for it */
-    struct cohi_tcp_part *next, *previous;
-    int rank;
-    bool excused; /* whoever waits for it does not wait for that rank */
-} cohi_tcp_part;
-
 /* Tells core that something happened, if so. No lock held. */
 void cohi_tcp_tell(cohi_endpoint *endpoint);
 
-void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_tcp_part *part, cohi_op *op, int rank);
+/* cohi_part_join and its kin, with the lock of parts. */
+void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_part *part, cohi_op *op, int rank);
 
-void cohi_tcp_part_excuse(cohi_endpoint *endpoint, cohi_tcp_part *part);
+void cohi_tcp_part_excuse(cohi_endpoint *endpoint, cohi_part *part);
 
 /* The part is over; the last one's end is the op's. Returns whether it was. */
-bool cohi_tcp_part_end(cohi_endpoint *endpoint, cohi_tcp_part *part, coh_status status);
+bool cohi_tcp_part_end(cohi_endpoint *endpoint, cohi_part *part, coh_status status);
 
 /* ---- sending (send.c) ---- */
 
@@ -84,7 +78,7 @@ _Static_assert((int)COHI_TCP_INLINE_BYTES >= (int)COHI_INLINE_BYTES, "short puts
 /* A request from when it is issued until it is answered or, where it has no answer, sent. */
 typedef struct cohi_tcp_request {
     struct cohi_tcp_request *next;
-    cohi_tcp_part part;
+    cohi_part part;
     unsigned context;
     cohi_tcp_frame frame; /* the one that is being sent, of several where there are many bytes */
     bool signals;         /* the last one carries a signal */

@@ -16,52 +16,16 @@ _Static_assert(offsetof(cohi_ucx_request, head)
 
 /* ---- parts of an operation ---- */
 
-static void note_next(cohi_op *op)
-{
-    const cohi_ucx_part *first = op->internal;
-    atomic_store_explicit(&op->waits_for, first->rank, memory_order_relaxed);
-}
-
-void cohi_ucx_part_join(cohi_ucx_part *part, cohi_op *op, int rank)
-{
-    *part = (cohi_ucx_part){.op = op, .rank = rank};
-    if (!op)
-        return;
-    part->next = op->internal;
-    if (part->next)
-        part->next->previous = part;
-    op->internal = part;
-    note_next(op);
-}
-
 static void ring(cohi_endpoint *endpoint)
 {
     atomic_store_explicit(&endpoint->rings, 1, memory_order_relaxed);
     atomic_store_explicit(&endpoint->attends, 1, memory_order_relaxed);
 }
 
-void cohi_ucx_part_end(cohi_endpoint *endpoint, cohi_ucx_part *part, coh_status status)
+void cohi_ucx_part_end(cohi_endpoint *endpoint, cohi_part *part, coh_status status)
 {
-    cohi_op *op = part->op;
-    if (!op)
-        return;
-    part->op = NULL;
-    if (part->next)
-        part->next->previous = part->previous;
-    if (part->previous)
-        part->previous->next = part->next;
-    else
-        op->internal = part->next;
-    if (status != COH_OK && op->status == COH_OK) {
-        op->status = status;
-        op->rank = part->rank;
-    }
-    if (op->internal) {
-        note_next(op);
-        return;
-    }
-    atomic_store_explicit(&op->done, 1, memory_order_release);
-    ring(endpoint);
+    if (cohi_part_end(part, status))
+        ring(endpoint);
 }
 
 /* ---- memory and lists ---- */
@@ -324,7 +288,7 @@ static void number_frame(cohi_ucx_link *link, cohi_ucx_frame *frame)
 void cohi_ucx_request_submit(cohi_ucx_request *request, const void *source, cohi_op *op)
 {
     cohi_ucx_link *link = request->link;
-    cohi_ucx_part_join(&request->part, op, link->rank);
+    cohi_part_join(&request->part, op, link->rank);
     append(&link->requests, request);
     number_frame(link, &request->frame);
     request->awaited = is_answered(request->frame.verb);

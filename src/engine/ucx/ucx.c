@@ -174,8 +174,8 @@ static void end_call(cohi_endpoint *endpoint)
 
 static void fail_part(cohi_ucx_link *link, cohi_op *op, coh_status status)
 {
-    cohi_ucx_part part;
-    cohi_ucx_part_join(&part, op, link->rank);
+    cohi_part part;
+    cohi_part_join(&part, op, link->rank);
     cohi_ucx_part_end(link->endpoint, &part, status);
 }
 
@@ -185,9 +185,9 @@ typedef void on_each_link(cohi_ucx_link *link, cohi_op *op, unsigned context);
 static coh_status issue_to_all(cohi_endpoint *endpoint, cohi_op *op, unsigned context,
                                on_each_link *each)
 {
-    cohi_ucx_part hold;
+    cohi_part hold;
     cohi_ucx_lock(endpoint);
-    cohi_ucx_part_join(&hold, op, -1);
+    cohi_part_join(&hold, op, -1);
     for (int i = 0; i < endpoint->made_count; i++)
         each(endpoint->made[i], op, context);
     cohi_ucx_part_end(endpoint, &hold, COH_OK);

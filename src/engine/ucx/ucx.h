@@ -31,6 +31,7 @@
 
 #include "engine/engine.h"
 #include "engine/mapped.h"
+#include "engine/modules/parts.h"
 #include "engine/ucx/library.h"
 
 #include <pthread.h>
@@ -91,18 +92,11 @@ typedef struct cohi_ucx_frame {
 
 /* ---- operations and requests (request.c) ---- */
 
-/* One of the things that an operation waits for. */
-typedef struct cohi_ucx_part {
-    cohi_op *op; /* NULL: nobody waits for it */
-    struct cohi_ucx_part *next, *previous;
-    int rank;
-} cohi_ucx_part;
-
 /* From when it is issued until nothing of it is under way any more. */
 typedef struct cohi_ucx_request {
     struct cohi_ucx_request *next, *previous; /* on its link, in order of issue */
     cohi_ucx_link *link;
-    cohi_ucx_part part;
+    cohi_part part;
     unsigned context;
     bool sending; /* UCX has it */
     bool awaited; /* an answer is to come */
@@ -124,10 +118,8 @@ typedef struct cohi_ucx_list {
 
 /* All of this with the lock held. */
 
-void cohi_ucx_part_join(cohi_ucx_part *part, cohi_op *op, int rank);
-
 /* The part is over; the last one's end is the op's. */
-void cohi_ucx_part_end(cohi_endpoint *endpoint, cohi_ucx_part *part, coh_status status);
+void cohi_ucx_part_end(cohi_endpoint *endpoint, cohi_part *part, coh_status status);
 
 /* A request to be filled in; NULL: no memory. */
 cohi_ucx_request *cohi_ucx_request_new(cohi_ucx_link *link, cohi_ucx_verb verb);
