@@ -6,6 +6,7 @@ set(COHORT_MODULES)
 if(COHORT_TCP)
   add_library(cohort-tcp-objects OBJECT
     engine/modules/parts.c
+    engine/modules/segments.c
     engine/tcp/call.c
     engine/tcp/callers.c
     engine/tcp/fork.c
@@ -61,6 +62,7 @@ set_property(GLOBAL PROPERTY COHORT_BUILDS_UCX ${COHORT_BUILDS_UCX})
 if(COHORT_BUILDS_UCX)
   add_library(cohort-ucx-objects OBJECT
     engine/modules/parts.c
+    engine/modules/segments.c
     engine/ucx/async.c
     engine/ucx/events.c
     engine/ucx/library.c

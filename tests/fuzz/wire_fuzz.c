@@ -102,15 +102,16 @@ static cohi_tcp_link *set_up(struct scene *scene, int fd)
                                 .epoll = -1,
                                 .wake = -1};
     scene->host_of[PEER] = 1;
+    endpoint->segments.host_of = scene->host_of;
     pthread_mutex_init(&endpoint->segments_lock, NULL);
     pthread_mutex_init(&endpoint->links_lock, NULL);
     pthread_mutex_init(&endpoint->ops_lock, NULL);
-    endpoint->segments[0] = (cohi_tcp_segment){.base = aligned_alloc(8, SEGMENT_BYTES),
-                                               .bytes = SEGMENT_BYTES,
-                                               .generation = 1,
-                                               .existing = true,
-                                               .peers = scene->generations};
-    memset(endpoint->segments[0].base, 0, SEGMENT_BYTES);
+    endpoint->segments.rows[0] = (cohi_segment){.base = aligned_alloc(8, SEGMENT_BYTES),
+                                                .bytes = SEGMENT_BYTES,
+                                                .generation = 1,
+                                                .existing = true,
+                                                .peers = scene->generations};
+    memset(endpoint->segments.rows[0].base, 0, SEGMENT_BYTES);
     if (cohi_tcp_link_to(endpoint, PEER, &link) != COH_OK)
         abort();
     link->fd = fd;
@@ -149,7 +150,7 @@ static void tear_down(struct scene *scene, cohi_tcp_link *link, int fd)
         || !atomic_load(&scene->quiet.done))
         abort();
     cohi_tcp_link_free(link);
-    free(scene->endpoint.segments[0].base);
+    free(scene->endpoint.segments.rows[0].base);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -127,7 +127,7 @@ static coh_status check_reach(const cohi_endpoint *endpoint, int rank)
     const cohi_tcp_address *address = &endpoint->addresses[rank];
     unsigned char order[COHI_TCP_PLACES];
     char own[COHI_TCP_PLACES_TEXT], there[COHI_TCP_PLACES_TEXT];
-    if (cohi_tcp_is_near(endpoint, rank)
+    if (cohi_segments_is_near(&endpoint->segments, rank)
         || cohi_tcp_places_order(&endpoint->own, address, order) > 0)
         return COH_OK;
     if (!address->secures || !endpoint->own.secures) {

@@ -76,6 +76,7 @@ static bool allocate_tables(cohi_endpoint *endpoint)
     size_t size = (size_t)endpoint->size;
     endpoint->addresses = calloc(size, sizeof *endpoint->addresses);
     endpoint->host_of = calloc(size, sizeof *endpoint->host_of);
+    endpoint->segments.host_of = endpoint->host_of;
     endpoint->fates = calloc(size, sizeof *endpoint->fates);
     endpoint->links = calloc(size, sizeof *endpoint->links);
     endpoint->made = calloc(size, sizeof *endpoint->made);
@@ -94,7 +95,8 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->world = args->world;
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
-    made->mapped = (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
+    made->segments.mapped =
+        (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
     made->epoll = made->wake = -1;
     for (int i = 0; i < COHI_TCP_PLACES; i++)
         made->listeners[i] = (cohi_tcp_listener){.source = COHI_TCP_SOURCE_LISTENER, .fd = -1};
@@ -140,7 +142,7 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
     memcpy(endpoint->host_of, host_of, (size_t)endpoint->size * sizeof *host_of);
     for (int rank = 0; rank < endpoint->size; rank++) {
         memcpy(&endpoint->addresses[rank], addresses[rank], sizeof endpoint->addresses[rank]);
-        remote = remote || !cohi_tcp_is_near(endpoint, rank);
+        remote = remote || !cohi_segments_is_near(&endpoint->segments, rank);
     }
     if (remote)
         return cohi_tcp_go_online(endpoint);
@@ -323,7 +325,7 @@ static void aim(cohi_tcp_link *link, cohi_tcp_request *request, cohi_remote at)
 {
     cohi_tcp_head *head = &request->frame.head;
     head->segment = (uint16_t)at.segment;
-    head->generation = cohi_tcp_generation(link->endpoint, at.segment, link->rank);
+    head->generation = link->endpoint->segments.rows[at.segment].peers[link->rank];
     head->offset = at.offset;
 }
 

@@ -34,8 +34,8 @@
 #define COHI_ENGINE_TCP_TCP_H
 
 #include "engine/engine.h"
-#include "engine/mapped.h"
 #include "engine/modules/parts.h"
+#include "engine/modules/segments.h"
 #include "engine/tcp/places.h"
 #include "engine/tcp/socket.h"
 #include "engine/tcp/wire.h"
@@ -232,14 +232,6 @@ typedef struct cohi_tcp_listener {
 /* A rank as this one knows it, whether there is a link to it or not. */
 enum { COHI_TCP_ALIVE = 0, COHI_TCP_LEFT = 1, COHI_TCP_LOST = 2 };
 
-typedef struct cohi_tcp_segment {
-    char *base; /* NULL: none */
-    uint64_t bytes;
-    uint32_t generation; /* of the present one, or the last */
-    bool existing;
-    uint32_t *peers; /* [size]: generations of theirs, from the first attach on */
-} cohi_tcp_segment;
-
 struct cohi_endpoint {
     cohi_endpoint *next; /* of this process */
     int rank;
@@ -249,9 +241,8 @@ struct cohi_endpoint {
     uint64_t link_timeout_ns; /* 0: none */
     uint64_t tick_ns;         /* between looks at all links */
 
-    cohi_mapped mapped;
     pthread_mutex_t segments_lock;
-    cohi_tcp_segment segments[COHI_SEGMENTS_MAX];
+    cohi_segments segments;
 
     cohi_tls_self self;
     bool secured; /* links begin with a handshake */
@@ -286,11 +277,6 @@ struct cohi_endpoint {
     cohi_tcp_caller callers[COHI_TCP_CALLERS];
 };
 
-static inline bool cohi_tcp_is_near(const cohi_endpoint *endpoint, int rank)
-{
-    return endpoint->host_of[rank] == endpoint->host_of[endpoint->rank];
-}
-
 /* ---- memory.c ---- */
 
 extern const cohi_engine_memory cohi_tcp_memory;
@@ -298,9 +284,6 @@ extern const cohi_engine_memory cohi_tcp_memory;
 /* Where so many bytes are in this rank's segment; NULL, and *wrong says why. segments_lock held. */
 char *cohi_tcp_locate(const cohi_endpoint *endpoint, const cohi_tcp_head *head, uint64_t offset,
                       uint64_t bytes, const char **wrong);
-
-/* The generation of that rank's segment, which was attached. */
-uint32_t cohi_tcp_generation(cohi_endpoint *endpoint, int id, int rank);
 
 void cohi_tcp_memory_close(cohi_endpoint *endpoint);
 

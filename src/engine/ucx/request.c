@@ -131,7 +131,7 @@ static void finish(cohi_ucx_request *request)
     cohi_ucx_link *link = request->link;
     take_out(&link->requests, request);
     if (request->served >= 0)
-        link->endpoint->segments[request->served].busy--;
+        link->endpoint->segments.rows[request->served].busy--;
     if (is_quiet(request) && request->status == COH_OK)
         note_complete(&link->counts[request->context], request->mark);
     cohi_ucx_part_end(link->endpoint, &request->part, request->status);

@@ -46,7 +46,7 @@ static void end_landing(struct landing *landing, ucs_status_t status)
     cohi_ucx_link *link = landing->link;
     const char *wrong = NULL;
     link->landings--;
-    link->endpoint->segments[landing->frame.segment].busy--;
+    link->endpoint->segments.rows[landing->frame.segment].busy--;
     if (status == UCS_OK && !link->ended)
         wrong = end_put(link, &landing->frame);
     if (wrong)
@@ -83,7 +83,7 @@ static const char *land(cohi_ucx_link *link, const cohi_ucx_arrival *arrival, ch
         return "there is no memory to receive it";
     *landing = (struct landing){.link = link, .frame = arrival->frame};
     link->landings++;
-    endpoint->segments[arrival->frame.segment].busy++;
+    endpoint->segments.rows[arrival->frame.segment].busy++;
     ucs_status_ptr_t landed = fetch_payload(endpoint, arrival, place, on_landed, landing);
     if (!UCS_PTR_IS_PTR(landed))
         end_landing(landing, UCS_PTR_STATUS(landed));
@@ -141,7 +141,7 @@ static const char *serve_get(cohi_ucx_link *link, const cohi_ucx_arrival *arriva
         place = (const char *)&word;
     } else if (frame->bytes > sizeof answer->copied) {
         answer->served = frame->segment;
-        link->endpoint->segments[frame->segment].busy++;
+        link->endpoint->segments.rows[frame->segment].busy++;
     }
     cohi_ucx_request_submit(answer, place, NULL);
     return NULL;

@@ -65,6 +65,7 @@ static bool allocate_tables(cohi_endpoint *endpoint)
     size_t size = (size_t)endpoint->size;
     endpoint->addresses = calloc(size, sizeof *endpoint->addresses);
     endpoint->host_of = calloc(size, sizeof *endpoint->host_of);
+    endpoint->segments.host_of = endpoint->host_of;
     endpoint->fates = calloc(size, sizeof *endpoint->fates);
     endpoint->links = calloc(size, sizeof *endpoint->links);
     endpoint->made = calloc(size, sizeof *endpoint->made);
@@ -83,7 +84,8 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->world = args->world;
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
-    made->mapped = (cohi_mapped){.engine = "ucx", .rank = args->rank, .size = args->need.size};
+    made->segments.mapped =
+        (cohi_mapped){.engine = "ucx", .rank = args->rank, .size = args->need.size};
     made->wake = -1;
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->telling, NULL);
@@ -133,7 +135,7 @@ static coh_status ucx_connect(cohi_endpoint *endpoint,
     memcpy(endpoint->host_of, host_of, (size_t)endpoint->size * sizeof *host_of);
     for (int rank = 0; rank < endpoint->size; rank++) {
         memcpy(&endpoint->addresses[rank], addresses[rank], sizeof endpoint->addresses[rank]);
-        remote = remote || !cohi_ucx_is_near(endpoint, rank);
+        remote = remote || !cohi_segments_is_near(&endpoint->segments, rank);
     }
     if (remote)
         return cohi_ucx_thread_start(endpoint);
@@ -311,7 +313,7 @@ static void aim(cohi_ucx_request *request, cohi_remote at, bool by_quiet)
     request->counted = true;
     link->counts[at.context].issued += by_quiet;
     request->frame.segment = (uint16_t)at.segment;
-    request->frame.generation = cohi_ucx_generation(link->endpoint, at.segment, link->rank);
+    request->frame.generation = link->endpoint->segments.rows[at.segment].peers[link->rank];
     request->frame.offset = at.offset;
 }
 

@@ -30,8 +30,8 @@
 #define COHI_ENGINE_UCX_UCX_H
 
 #include "engine/engine.h"
-#include "engine/mapped.h"
 #include "engine/modules/parts.h"
+#include "engine/modules/segments.h"
 #include "engine/ucx/library.h"
 
 #include <pthread.h>
@@ -194,15 +194,6 @@ _Static_assert(sizeof(cohi_ucx_address) == COHI_ADDRESS_BYTES, "it fits a card")
 /* A rank as this one knows it, whether there is a link to it or not. */
 enum { COHI_UCX_ALIVE = 0, COHI_UCX_LEFT = 1, COHI_UCX_LOST = 2 };
 
-typedef struct cohi_ucx_segment {
-    char *base; /* NULL: none */
-    uint64_t bytes;
-    uint32_t generation; /* of the present one, or the last */
-    bool existing;
-    unsigned busy;   /* transfers of UCX's from and to it */
-    uint32_t *peers; /* [size]: generations of theirs, from the first attach on */
-} cohi_ucx_segment;
-
 struct cohi_endpoint {
     int rank;
     int size;
@@ -217,8 +208,7 @@ struct cohi_endpoint {
     pthread_mutex_t lock;
     int held; /* what cohi_ucx_unlock gives back, of the thread that has the lock */
 
-    cohi_mapped mapped;
-    cohi_ucx_segment segments[COHI_SEGMENTS_MAX];
+    cohi_segments segments;
 
     cohi_ucx_address own;
     cohi_ucx_address *addresses; /* [size], from connect on */
@@ -248,11 +238,6 @@ struct cohi_endpoint {
     atomic_int stopping;
     uint64_t last_tick_ns;
 };
-
-static inline bool cohi_ucx_is_near(const cohi_endpoint *endpoint, int rank)
-{
-    return endpoint->host_of[rank] == endpoint->host_of[endpoint->rank];
-}
 
 /* UCX makes system calls; a thread must not be cancelled inside. */
 void cohi_ucx_lock(cohi_endpoint *endpoint);
@@ -288,9 +273,6 @@ extern const cohi_engine_memory cohi_ucx_memory;
 /* Where so many bytes are in this rank's segment; NULL, and *wrong says why. Lock held. */
 char *cohi_ucx_locate(const cohi_endpoint *endpoint, const cohi_ucx_frame *frame, uint64_t offset,
                       uint64_t bytes, const char **wrong);
-
-/* The generation of that rank's segment, which was attached. */
-uint32_t cohi_ucx_generation(cohi_endpoint *endpoint, int id, int rank);
 
 void cohi_ucx_memory_close(cohi_endpoint *endpoint);
 

@@ -178,7 +178,8 @@ static bool is_known_to_all(const cohi_endpoint *endpoint)
 {
     for (int rank = 0; rank < endpoint->size; rank++) {
         const cohi_ucx_link *link = endpoint->links[rank];
-        if (!cohi_ucx_is_near(endpoint, rank) && !(link && (link->ended || link->heard)))
+        if (!cohi_segments_is_near(&endpoint->segments, rank)
+            && !(link && (link->ended || link->heard)))
             return false;
     }
     return true;
