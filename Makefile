@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-hosts test-ucx soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-hosts test-ucx soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -44,6 +44,9 @@ soak-tcp: build ## ten minutes of engine tcp: through a proxy that makes trouble
 
 soak-long: soak ## the same, then PROGRAMS (1000) random programs that are right and as many with a fault; SEARCH='--load 2' for more
 	build/bin/search --right $(PROGRAMS) --faulty $(PROGRAMS) --jobs $(or $(JOBS),12) $(SEARCH)
+
+repeat: build ## the suites over and over with new seeds, many at a time, for SECONDS (60): failures that come seldom; REPEAT='--only faults'
+	scripts/repeat-suites --seconds $(SECONDS) $(if $(JOBS),--jobs $(JOBS)) $(REPEAT)
 
 race-check: build ## every omission of tests/race under the race check, 50 times on each engine: all must be found
 	tests/race/race_test.sh build/bin/cohort build/bin/race 50
