@@ -104,6 +104,35 @@ static void *open_file(const char *name, char *reason, size_t room)
     return NULL;
 }
 
+/* The first structure that differs; NULL: none does. */
+static const char *other_structure(const cohi_module *module)
+{
+#define NAME(structure) #structure,
+    static const char *const names[COHI_LAYOUT_WORDS] = {COHI_LAYOUT_TABLE(NAME) "cohi_config"};
+#undef NAME
+    static const cohi_layout ours = COHI_LAYOUT;
+    if (module->size != sizeof *module)
+        return "cohi_module";
+    if (module->services != sizeof(cohi_services))
+        return "cohi_services";
+    for (int i = 0; i < COHI_LAYOUT_WORDS; i++)
+        if (module->layout.words[i] != ours.words[i])
+            return names[i];
+    return NULL;
+}
+
+/* Between two releases the version stays the same while structures change. */
+static coh_status check_layout(const char *name, const cohi_module *module)
+{
+    const char *other = other_structure(module);
+    if (!other)
+        return COH_OK;
+    return cohi_fail(COH_NOT_AVAILABLE,
+                     "%s: its module was built with another %s than the library; both must be of "
+                     "one build",
+                     name, other);
+}
+
 static coh_status check_module(const char *name, const cohi_module *module)
 {
     if (module->contract != COHI_CONTRACT)
@@ -113,7 +142,7 @@ static coh_status check_module(const char *name, const cohi_module *module)
     if (strcmp(module->version, coh_version_string()) != 0)
         return cohi_fail(COH_NOT_AVAILABLE, "%s: its module is of version %s, the library of %s",
                          name, module->version, coh_version_string());
-    return COH_OK;
+    return check_layout(name, module);
 }
 
 static coh_status load(const char *name, const cohi_engine **engine)

@@ -90,9 +90,7 @@ static void set_services(const cohi_services *services)
 }
 
 const cohi_module cohort_module = {
-    .size = sizeof cohort_module,
-    .contract = COHI_CONTRACT,
-    .version = COHI_MODULE_VERSION,
+    COHI_MODULE_STAMP,
     .engine = &engine,
     .set_services = set_services,
 };
