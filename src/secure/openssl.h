@@ -103,6 +103,7 @@ typedef int cohi_openssl_verify(int accepted, struct x509_store_ctx_st *store);
     X(unsigned char *, HMAC,                                                                      \
       (const struct evp_md_st *digest, const void *key, int key_bytes, const unsigned char *data, \
        size_t bytes, unsigned char *result, unsigned *result_bytes))                              \
+    X(const char *, OpenSSL_version, (int what))                                                  \
     X(int, ERR_set_mark, (void))                                                                  \
     X(int, ERR_pop_to_mark, (void))                                                               \
     X(unsigned long, ERR_peek_last_error, (void))                                                 \

@@ -243,6 +243,11 @@ static int write_socket(struct bio_st *bio, const char *bytes, int count)
 
 /* ---- a handshake ---- */
 
+const char *cohi_tls_library(void)
+{
+    return openssl.OpenSSL_version(0 /* OPENSSL_VERSION */);
+}
+
 void cohi_tls_end(cohi_tls *tls)
 {
     if (!tls)

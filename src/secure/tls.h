@@ -67,6 +67,9 @@ typedef enum cohi_tls_turn {
  * install. The first call opens it, the answer stays the same for the life of the process. */
 coh_status cohi_tls_available(void);
 
+/* "OpenSSL 3.0.17 1 Jul 2025", once it can be used. */
+const char *cohi_tls_library(void);
+
 /*
  * Begin a handshake on the connected socket `fd`, which never blocks and stays the caller's: towards
  * rank `server`, or with whichever rank has called. Nothing is sent or read before the first step.
