@@ -39,10 +39,10 @@ static bool derive(const cohi_seal *seal, const char *what,
 static bool set_key(cohi_seal *seal, const struct evp_cipher_st *cipher)
 {
     unsigned char key[COHI_SEAL_SECRET_BYTES], mask[COHI_SEAL_SECRET_BYTES];
-    bool made =
-        derive(seal, "cohort key", key) && derive(seal, "cohort nonce", mask)
-        && cohi_openssl_table()->EVP_CipherInit_ex(seal->cipher, cipher, NULL, key, NULL, seal->use)
-               == 1;
+    bool made = derive(seal, "cohort key", key) && derive(seal, "cohort nonce", mask)
+                && cohi_openssl_table()->EVP_CipherInit_ex(seal->cipher, cipher, NULL, key, NULL,
+                                                           (int)seal->use)
+                       == 1;
     memcpy(seal->mask, mask, sizeof seal->mask);
     explicit_bzero(key, sizeof key);
     explicit_bzero(mask, sizeof mask);
@@ -122,7 +122,7 @@ static bool begin(cohi_seal *seal, const unsigned char head[COHI_SEAL_HEAD_BYTES
     seal->number++;
     seal->key_records++;
     seal->key_bytes += bytes;
-    return openssl->EVP_CipherInit_ex(seal->cipher, NULL, NULL, NULL, nonce, seal->use) == 1
+    return openssl->EVP_CipherInit_ex(seal->cipher, NULL, NULL, NULL, nonce, (int)seal->use) == 1
            && openssl->EVP_CipherUpdate(seal->cipher, NULL, &ignored, head, COHI_SEAL_HEAD_BYTES)
                   == 1;
 }
