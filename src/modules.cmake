@@ -19,6 +19,7 @@ if(COHORT_TCP)
     engine/tcp/send.c
     engine/tcp/serve.c
     engine/tcp/socket.c
+    engine/tcp/stream.c
     engine/tcp/tcp.c
     engine/tcp/thread.c
     engine/tcp/wire.c)
@@ -30,6 +31,7 @@ if(COHORT_TCP)
     base/os_basic.c
     memory/host_atomic.c
     secure/openssl.c
+    secure/seal.c
     secure/tls.c)
   target_link_libraries(cohort-tcp PRIVATE cohort-tcp-objects Threads::Threads)
   list(APPEND COHORT_MODULES cohort-tcp)

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "bootstrap/board.h"
 #include "command.h"
+#include "engine/engine.h"
 #include "flags.h"
 #include "json_text.h"
 #include "sight.h"
@@ -233,6 +234,18 @@ static uint64_t age_of(const struct view *view, uint64_t now)
     return now > view->created_ns ? now - view->created_ns : 0;
 }
 
+/* How what travels between hosts is protected, as the first rank that knows says; "": nobody does. */
+static const char *network_of(const struct job *job, const struct view *view, uint64_t now)
+{
+    const char *text = "", *host;
+    for (int i = 0; i < view->count && !*text; i++) {
+        cohi_sight sight;
+        (void)look_at_rank(job, i, now, &host, &sight);
+        text = cohi_network_text(sight.network);
+    }
+    return text;
+}
+
 static int print_job(const struct job *job, uint64_t now)
 {
     static const char *const titles[COLUMNS] = {"RANK",      "HOST",    "PID", "STATE",
@@ -243,7 +256,9 @@ static int print_job(const struct job *job, uint64_t now)
     cohi_duration_text(age_of(&view, now), age, sizeof age);
     if (view.launcher)
         snprintf(launcher, sizeof launcher, "launcher %d", view.launcher);
-    printf("%.64s: %s, ranks %d, age %s\n", view.program, launcher, view.size, age);
+    const char *network = network_of(job, &view, now);
+    printf("%.64s: %s, ranks %d, age %s%s%s\n", view.program, launcher, view.size, age,
+           *network ? ", between hosts " : "", network);
     if (cohi_table_make(&table, titles, COLUMNS, (size_t)view.count) != 0)
         return -1;
     if (!job->summary && !view.host)
@@ -306,10 +321,12 @@ static json_t *job_json(const struct job *job, uint64_t now)
     json_t *ranks = json_array();
     for (int i = 0; i < view.count; i++)
         json_array_append_new(ranks, rank_json(job, i, now));
+    const char *network = network_of(job, &view, now);
+    json_t *protection = *network ? json_string(network) : json_null();
     json_t *launcher = view.launcher ? json_integer(view.launcher) : json_null();
-    return json_pack("{s:o, s:o, s:o, s:i, s:f, s:o}", "program", cohi_json_text(program),
+    return json_pack("{s:o, s:o, s:o, s:i, s:f, s:o, s:o}", "program", cohi_json_text(program),
                      "version", cohi_json_text(version), "launcher", launcher, "size", view.size,
-                     "age_s", seconds(age_of(&view, now)), "ranks", ranks);
+                     "age_s", seconds(age_of(&view, now)), "network", protection, "ranks", ranks);
 }
 
 static int print_json(const struct jobs *jobs)

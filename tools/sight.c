@@ -25,6 +25,7 @@ void cohi_sight_look(const cohi_board *board, int rank, uint64_t now, cohi_sight
     if (!slot)
         return;
     sight->pid = atomic_load(&slot->pid);
+    sight->network = atomic_load(&board->head->network);
     snprintf(sight->state, sizeof sight->state, "%s",
              cohi_slot_describe(slot, sight->doing, sizeof sight->doing));
     if (!is_one_of(sight->state, "waiting", "stopped"))

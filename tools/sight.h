@@ -14,6 +14,8 @@ typedef struct cohi_sight {
     char state[16];
     char doing[160];
     char awaits[192]; /* what its waits are for; "": it has not waited long */
+    uint32_t network; /* cohi_network, of its host */
+    uint32_t unused;
 } cohi_sight;
 
 void cohi_sight_look(const cohi_board *board, int rank, uint64_t now, cohi_sight *sight);

@@ -16,7 +16,8 @@ typedef enum cohi_knob_type {
     COHI_KNOB_SECONDS, /* uint64_t nanoseconds: 30, 0.5, 500ms, 2m; "off" is 0 */
     COHI_KNOB_FLAG,    /* uint64_t 0 or 1: 0/1, no/yes, off/on */
     COHI_KNOB_LEVEL,   /* uint64_t, a coh_log_level by name */
-    COHI_KNOB_CHECK    /* uint64_t, a cohi_check_level: as a flag, or "order" */
+    COHI_KNOB_CHECK,   /* uint64_t, a cohi_check_level: as a flag, or "order" */
+    COHI_KNOB_NET      /* uint64_t, a cohi_net: "seal" or "clear" */
 } cohi_knob_type;
 
 /* What COHORT_CHECK asks for. */
@@ -25,6 +26,9 @@ typedef enum cohi_check_level {
     COHI_CHECK_BOUNDS = 1, /* put and get against the allocation */
     COHI_CHECK_ORDER = 2   /* the race check: core/onesided/race.h */
 } cohi_check_level;
+
+/* What COHORT_NET asks for: how bytes travel between hosts, behind a handshake in any case. */
+typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
 
 /* The row of a collective whose algorithm can be forced by name. */
 #define COHI_ALGORITHM_KNOB(X, field, variable)                                             \
@@ -71,6 +75,9 @@ typedef enum cohi_check_level {
       "itself all that are up")                                                                    \
     X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
       "ports at which ranks listen for those of other hosts, first-last; by itself any")           \
+    X(net, COHI_KNOB_NET, "COHORT_NET", "seal",                                                    \
+      "what travels between hosts: seal, encrypted and authenticated; clear, as it is, on a "      \
+      "network that is trusted (docs/security.md)")                                                \
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
@@ -105,6 +112,7 @@ typedef enum cohi_check_level {
 #define COHI_KNOB_FIELD_COHI_KNOB_FLAG    uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_LEVEL   uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_CHECK   uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_NET     uint64_t
 
 /* Texts point into the environment or the table: copy what must outlive a setenv. */
 typedef struct cohi_config {

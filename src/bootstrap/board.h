@@ -268,6 +268,7 @@ typedef struct cohi_board_head {
     char program[64];               /* what runs, for `cohort ps` */
     _Atomic uint64_t global_exit;   /* 0, or COHI_ENDED | code: the job is asked to end */
     _Atomic uint64_t warned_ns;     /* the longest wait that a rank has warned of */
+    atomic_uint network;            /* how what leaves the host is protected: cohi_network */
     atomic_uint circle_state;       /* 0, 1 while `circle` is written, 2 */
     char circle[COHI_CIRCLE_BYTES]; /* who waits for whom, of ranks that were found stuck */
     atomic_uint race_state;         /* 0, 1 while `race` is written, 2 */

@@ -162,6 +162,18 @@ typedef struct cohi_engine_args {
                               * themselves by. NULL: the ranks are threads */
 } cohi_engine_args;
 
+/* How what travels to other hosts is protected. The texts are for people (registry.c). */
+typedef enum cohi_network {
+    COHI_NETWORK_NONE = 0,     /* nothing does, or the engine cannot tell */
+    COHI_NETWORK_SEALED = 1,   /* encrypted and authenticated */
+    COHI_NETWORK_CLEAR = 2,    /* as it is, behind a handshake */
+    COHI_NETWORK_LOOPBACK = 3, /* as it is, without one, over loopback addresses alone */
+    COHI_NETWORKS
+} cohi_network;
+
+/* "sealed (AES-256-GCM)"; "" for COHI_NETWORK_NONE and what is none of them. */
+const char *cohi_network_text(unsigned network);
+
 /*
  * Facts of the library behind. Core reads all of them: it refuses a world too many, and one after
  * the last of an engine that does not reopen; it says at start where the loss of a rank on another
@@ -176,6 +188,7 @@ typedef struct cohi_engine_facts {
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
     int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
+    cohi_network network;     /* of an endpoint that is connected */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */

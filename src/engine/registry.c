@@ -204,3 +204,16 @@ void cohi_engine_dismiss(const cohi_engine *engine)
     use->closed_for_good = facts.closes_for_good != 0;
     pthread_mutex_unlock(&uses_lock);
 }
+
+/* ---- networks ---- */
+
+const char *cohi_network_text(unsigned network)
+{
+    static const char *const texts[COHI_NETWORKS] = {
+        [COHI_NETWORK_NONE] = "",
+        [COHI_NETWORK_SEALED] = "sealed (AES-256-GCM)",
+        [COHI_NETWORK_CLEAR] = "in the clear (COHORT_NET=clear)",
+        [COHI_NETWORK_LOOPBACK] = "in the clear, on the loopback alone (no OpenSSL)",
+    };
+    return network < COHI_NETWORKS ? texts[network] : "";
+}

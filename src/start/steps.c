@@ -477,7 +477,10 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
         return status;
     atomic_store(&world->slot->phase, COHI_PHASE_RUNNING);
     atomic_store(&world->slot->op, COHI_OP_NONE);
-    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s", world->rank, world->size,
-             world->engine->name);
+    world->engine->lifecycle->query(world->endpoint, &world->facts);
+    const char *network = cohi_network_text(world->facts.network);
+    atomic_store(&world->board->head->network, world->facts.network);
+    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s%s%s", world->rank, world->size,
+             world->engine->name, *network ? "; between hosts all is " : "", network);
     return COH_OK;
 }

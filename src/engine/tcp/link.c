@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/os.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ void cohi_tcp_link_free(cohi_tcp_link *link)
     if (link->fd >= 0)
         cohi_os_close(link->fd);
     cohi_tls_end(link->tls);
+    cohi_tcp_stream_free(&link->stream);
     cohi_tcp_out_free(&link->out);
     pthread_mutex_destroy(&link->landing);
     pthread_mutex_destroy(&link->lock);
@@ -50,7 +52,7 @@ static cohi_tcp_link *new_link(cohi_endpoint *endpoint, int rank)
     pthread_mutex_init(&link->lock, NULL);
     link->counts = calloc(COHI_CONTEXTS_MAX, sizeof *link->counts);
     link->in.bytes = malloc(COHI_TCP_IN_BYTES);
-    if (link->counts && link->in.bytes)
+    if (link->counts && link->in.bytes && cohi_tcp_stream_make(&link->stream, endpoint->seals))
         return link;
     cohi_tcp_link_free(link);
     return NULL;
@@ -124,6 +126,7 @@ void cohi_tcp_link_hang_up(cohi_tcp_link *link)
 {
     cohi_tls_end(link->tls);
     link->tls = NULL;
+    cohi_tcp_stream_reset(&link->stream);
     if (link->fd < 0)
         return;
     if (link->interest)
@@ -135,17 +138,23 @@ void cohi_tcp_link_hang_up(cohi_tcp_link *link)
 
 /* ---- ending ---- */
 
-/* At the end of a frame only: inside one it could not be told from its bytes. Lock held. */
+/* In the clear, at the end of a frame only: inside one it could not be told from its bytes. A record
+ * of its own can. Lock held. */
 static void say_goodbye(cohi_tcp_link *link, const char *reason)
 {
     unsigned char bytes[sizeof(cohi_tcp_head) + COHI_TCP_REASON_BYTES];
     size_t length = strnlen(reason, COHI_TCP_REASON_BYTES);
     cohi_tcp_frame frame = {.head = {.verb = COHI_TCP_GOODBYE, .bytes = length}};
-    if (link->state != COHI_TCP_OPEN || link->out.written > 0 || link->out.broken)
+    bool sealed = link->stream.seals.out != NULL;
+    if (link->state != COHI_TCP_OPEN || link->out.broken || (!sealed && link->out.written > 0))
         return;
-    size_t head = cohi_tcp_encode(&frame, bytes);
-    memcpy(bytes + head, reason, length);
-    (void)cohi_tcp_socket_write_whole(link->fd, bytes, head + length);
+    if (sealed) {
+        cohi_tcp_stream_goodbye(link, reason, length);
+    } else {
+        size_t head = cohi_tcp_encode(&frame, bytes);
+        memcpy(bytes + head, reason, length);
+        (void)cohi_tcp_socket_write_whole(link->fd, bytes, head + length);
+    }
     cohi_tcp_socket_end_output(link->fd);
     link->linger_ns = cohi_now_ns() + LINGER_NS;
 }
@@ -183,26 +192,52 @@ void cohi_tcp_link_broke(cohi_tcp_link *link, int error)
     cohi_tcp_end end = {.loss = COHI_LOSS_LINK};
     if (error == ETIMEDOUT)
         end = (cohi_tcp_end){.loss = COHI_LOSS_SILENT, .detail = (int)limit_s};
-    if (error && !link->peer_left)
+    if (!link->peer_left)
         cohi_log(COH_LOG_INFO, "tcp: rank %d: the link to rank %d broke: %s", link->endpoint->rank,
-                 link->rank, cohi_os_error_text(error));
+                 link->rank, error ? cohi_os_error_text(error) : "its end came without a farewell");
     cohi_tcp_link_end(link, end);
 }
 
-void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong)
+static void refuse(cohi_tcp_link *link, const char *reason)
 {
-    char reason[COHI_TCP_REASON_BYTES];
+    char where[COHI_TCP_PLACE_TEXT];
     pthread_mutex_lock(&link->lock);
     bool ended = link->state == COHI_TCP_ENDED;
     pthread_mutex_unlock(&link->lock);
     if (ended) /* by core: what comes after that has no meaning any more */
         return;
-    char where[COHI_TCP_PLACE_TEXT];
     cohi_tcp_socket_peer(link->fd, where); /* closed by this thread alone */
-    snprintf(reason, sizeof reason, "a frame (%s) is wrong: %s", cohi_tcp_verb_name(verb), wrong);
     cohi_log(COH_LOG_ERROR, "tcp: rank %d ends the link to rank %d at %s: %s", link->endpoint->rank,
              link->rank, where, reason);
     cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK, .goodbye = reason});
+}
+
+void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong)
+{
+    char reason[COHI_TCP_REASON_BYTES];
+    snprintf(reason, sizeof reason, "a frame (%s) is wrong: %s", cohi_tcp_verb_name(verb), wrong);
+    refuse(link, reason);
+}
+
+void cohi_tcp_link_refuse_record(cohi_tcp_link *link, const char *wrong)
+{
+    char reason[COHI_TCP_REASON_BYTES];
+    snprintf(reason, sizeof reason, "sealed record %llu does not verify: %s",
+             (unsigned long long)cohi_seal_count(link->stream.seals.in), wrong);
+    refuse(link, reason);
+}
+
+void cohi_tcp_link_hear_goodbye(cohi_tcp_link *link, const unsigned char *text, size_t count)
+{
+    char reason[COHI_TCP_REASON_BYTES + 1], where[COHI_TCP_PLACE_TEXT];
+    count = count < COHI_TCP_REASON_BYTES ? count : COHI_TCP_REASON_BYTES;
+    for (size_t i = 0; i < count; i++)
+        reason[i] = isprint(text[i]) ? (char)text[i] : '?';
+    reason[count] = '\0';
+    cohi_tcp_socket_peer(link->fd, where);
+    cohi_log(COH_LOG_ERROR, "tcp: rank %d at %s ended the link to rank %d: %s", link->rank, where,
+             link->endpoint->rank, reason);
+    cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK});
 }
 
 void cohi_tcp_link_sweep(cohi_endpoint *endpoint)

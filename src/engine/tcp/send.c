@@ -205,7 +205,7 @@ static int write_requests(cohi_tcp_link *link, const cohi_op *mine, size_t *move
 {
     struct batch batch = {.count = 0, .skip = link->out.written};
     gather(&link->out, &batch);
-    int error = cohi_tcp_socket_write(link->fd, batch.parts, batch.count, moved);
+    int error = cohi_tcp_stream_write(link, batch.parts, batch.count, moved);
     link->out.answering = false;
     link->traffic.sent += *moved;
     account(link, *moved, mine);
@@ -270,7 +270,7 @@ static int write_answer(cohi_tcp_link *link, size_t *moved)
             cohi_tcp_locate(link->endpoint, &head, answer->offset, out->answer_body_bytes, &wrong);
     add(&batch, out->answer_head, out->answer_head_bytes);
     add(&batch, body, out->answer_body_bytes);
-    int error = wrong ? EFAULT : cohi_tcp_socket_write(link->fd, batch.parts, batch.count, moved);
+    int error = wrong ? EFAULT : cohi_tcp_stream_write(link, batch.parts, batch.count, moved);
     pthread_mutex_unlock(&link->endpoint->segments_lock);
     out->answering = true;
     link->traffic.sent += *moved;
@@ -307,6 +307,10 @@ void cohi_tcp_flush(cohi_tcp_link *link, const cohi_op *mine)
                                        : write_requests(link, mine, &moved);
         all += error ? 0 : moved;
         out->spoke = true;
+    }
+    if (!error || error == EAGAIN) {
+        int late = cohi_tcp_stream_flush(link);
+        error = late ? late : error;
     }
     out->armed = error == EAGAIN;
     link->traffic.waits += out->armed;

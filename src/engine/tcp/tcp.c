@@ -95,6 +95,7 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->world = args->world;
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
+    made->limits = cohi_seal_limits_usual;
     made->segments.mapped =
         (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
     made->epoll = made->wake = -1;
@@ -150,14 +151,24 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
     return COH_OK;
 }
 
+/* Links there are where the thread was started. */
+static cohi_network network_of(const cohi_endpoint *endpoint)
+{
+    if (!endpoint || !endpoint->started)
+        return COHI_NETWORK_NONE;
+    return endpoint->seals     ? COHI_NETWORK_SEALED
+           : endpoint->secured ? COHI_NETWORK_CLEAR
+                               : COHI_NETWORK_LOOPBACK;
+}
+
 static void tcp_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
-    (void)endpoint;
     *facts = (cohi_engine_facts){.size = sizeof *facts,
                                  .detects_loss = 1,
                                  .cpu_coherent_atomics = 1,
                                  .message_bytes = COHI_TCP_MESSAGE_BYTES,
-                                 .takes_prepared = 1};
+                                 .takes_prepared = 1,
+                                 .network = network_of(endpoint)};
 }
 
 /* ---- operations on several links ---- */

@@ -11,6 +11,7 @@
  *   link.c     links: found, kept alive, ended
  *   call.c     links: called and opened
  *   callers.c  connections that have not proved themselves yet
+ *   stream.c   the bytes of a link: as they are, or sealed in records
  *   send.c     requests and answers on their way out
  *   receive.c  the stream of bytes that comes in, cut into frames
  *   serve.c    what each frame does
@@ -19,7 +20,8 @@
  *
  * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
  * side sends requests on it and answers the other's. It begins with a handshake (secure/tls.h), then a
- * hello and its answer. Where both call at the same time the call of the lower rank is the one.
+ * hello and its answer. Unless COHORT_NET is clear, all that follows the handshake is in sealed
+ * records (secure/seal.h), the hello too. Where both call at the same time the call of the lower rank is the one.
  * Nothing is sent before the hello was answered, so nothing is lost or overtaken by that. A
  * connection that breaks is not made again: the rank is lost.
  *
@@ -132,7 +134,15 @@ typedef struct cohi_tcp_out {
 
 /* ---- receiving (receive.c) ---- */
 
-enum { COHI_TCP_IN_BYTES = 64 << 10 };
+enum {
+    COHI_TCP_WHOLE_BYTES = 16 << 10, /* the longest payload that waits to be here whole */
+    COHI_TCP_IN_BYTES = 96 << 10     /* a record, and a frame that was not whole before it */
+};
+
+_Static_assert((int)COHI_TCP_IN_BYTES >= (int)COHI_SEAL_PLAIN_BYTES + (int)COHI_TCP_WHOLE_BYTES
+                                             + (int)sizeof(cohi_tcp_head)
+                                             + (int)COHI_TCP_EXTENSION_MOST,
+               "a record always fits behind what is left of the one before");
 
 /* Where the payload that follows is to go. */
 typedef enum cohi_tcp_sink {
@@ -151,6 +161,21 @@ typedef struct cohi_tcp_in {
     uint64_t left;          /* of the payload, to come */
     unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
 } cohi_tcp_in;
+
+/* ---- the bytes of a link (stream.c) ---- */
+
+/* Records that fit a buffer: while one of them is with the kernel the next can be made. */
+enum { COHI_TCP_RECORDS = 2, COHI_TCP_STREAM_BYTES = COHI_TCP_RECORDS * COHI_SEAL_RECORD_BYTES };
+
+/* Of a link whose bytes are sealed. */
+typedef struct cohi_tcp_stream {
+    cohi_seals seals;        /* none: in the clear */
+    unsigned char *out;      /* [COHI_TCP_STREAM_BYTES] of records */
+    size_t out_from, out_to; /* of them, those that the socket has not taken; under link->lock */
+    unsigned char *in;       /* [COHI_TCP_STREAM_BYTES] as they came */
+    size_t in_from, in_to;   /* of them, those that are not opened */
+    bool drained;            /* the socket had no more when it was last read */
+} cohi_tcp_stream;
 
 /* ---- links (link.c) ---- */
 
@@ -202,6 +227,7 @@ struct cohi_tcp_link {
     uint64_t silent_ns;       /* for how long nothing has come, by this rank's own time */
     cohi_tcp_count *counts;   /* [COHI_CONTEXTS_MAX] */
     cohi_tcp_traffic traffic; /* `received` is the thread's */
+    cohi_tcp_stream stream;
     cohi_tcp_out out;
     cohi_tcp_in in;
 };
@@ -217,8 +243,9 @@ typedef struct cohi_tcp_caller {
     uint64_t since_ns;
     cohi_tls *tls; /* NULL: not begun, or through */
     int rank;      /* that it has proved to be; -1: not so far */
+    cohi_seals seals;
     size_t got;
-    unsigned char bytes[sizeof(cohi_tcp_hello)];
+    unsigned char bytes[COHI_SEAL_EXTRA_BYTES + sizeof(cohi_tcp_hello)];
 } cohi_tcp_caller;
 
 /* ---- the endpoint ---- */
@@ -245,7 +272,9 @@ struct cohi_endpoint {
     cohi_segments segments;
 
     cohi_tls_self self;
-    bool secured; /* links begin with a handshake */
+    bool secured;            /* links begin with a handshake */
+    bool seals;              /* and what follows it is sealed */
+    cohi_seal_limits limits; /* of the keys */
     cohi_tcp_address own;
     cohi_tcp_address *addresses; /* [size], from connect on */
     int *host_of;                /* [size] */
@@ -312,8 +341,9 @@ coh_status cohi_tcp_link_use(cohi_tcp_link *link);
 /* The thread: the socket of a link that is not open yet can be written or read. */
 void cohi_tcp_link_advance(cohi_tcp_link *link);
 
-/* The thread: a caller has proved that it is that rank. Takes the descriptor, or closes it. */
-void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd);
+/* The thread: a caller has proved that it is that rank. Takes the descriptor and the seals, or closes
+ * them. */
+void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd, cohi_seals *seals);
 
 /* ---- link.c again: how a link ends ---- */
 
@@ -339,8 +369,12 @@ void cohi_tcp_link_end(cohi_tcp_link *link, cohi_tcp_end end);
 /* The same for a link that broke with `error`, or 0 where the other side closed it. */
 void cohi_tcp_link_broke(cohi_tcp_link *link, int error);
 
-/* The other side has sent what it should not have: both sides say so. */
+/* The other side has sent what it should not have, in a frame, or in a record: both sides say so. */
 void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong);
+void cohi_tcp_link_refuse_record(cohi_tcp_link *link, const char *wrong);
+
+/* The other side says why it ends the link. */
+void cohi_tcp_link_hear_goodbye(cohi_tcp_link *link, const unsigned char *text, size_t count);
 
 /* The thread: closes what has ended, and ends what could not be called. */
 void cohi_tcp_link_sweep(cohi_endpoint *endpoint);
@@ -378,6 +412,41 @@ void cohi_tcp_callers_accept(cohi_endpoint *endpoint, cohi_tcp_listener *listene
 void cohi_tcp_caller_read(cohi_endpoint *endpoint, cohi_tcp_caller *caller);
 void cohi_tcp_callers_tick(cohi_endpoint *endpoint, uint64_t now_ns);
 void cohi_tcp_callers_close(cohi_endpoint *endpoint);
+
+/* ---- stream.c ---- */
+
+/* Room for records, where links are sealed; false: no memory. */
+bool cohi_tcp_stream_make(cohi_tcp_stream *stream, bool sealed);
+
+/* A new connection: nothing is under way, in either direction. */
+void cohi_tcp_stream_reset(cohi_tcp_stream *stream);
+void cohi_tcp_stream_free(cohi_tcp_stream *stream);
+
+/* As cohi_tcp_socket_write, link->lock held. What is sealed counts as moved; the flush moves it on:
+ * EAGAIN while there is something that the socket does not take. */
+int cohi_tcp_stream_write(cohi_tcp_link *link, const struct iovec *parts, int count, size_t *moved);
+int cohi_tcp_stream_flush(cohi_tcp_link *link);
+
+static inline bool cohi_tcp_stream_holds(const cohi_tcp_stream *stream)
+{
+    return stream->out_from < stream->out_to;
+}
+
+/* Says why the link ends, at the end of a record; link->lock held. */
+void cohi_tcp_stream_goodbye(cohi_tcp_link *link, const char *text, size_t count);
+
+/*
+ * The next record that is here whole; *record is NULL at the end of the connection. EAGAIN: none is.
+ * EPROTO: what comes is none. It stays until it is opened, the thread's.
+ */
+int cohi_tcp_stream_next(cohi_tcp_link *link, const unsigned char **record, size_t *bytes,
+                         cohi_seal_kind *kind);
+
+/* Opens it, all or nothing. */
+bool cohi_tcp_stream_open(cohi_tcp_stream *stream, unsigned char *plain);
+
+/* All of a short text, by its own record where there is a seal; 0 or an errno. */
+int cohi_tcp_stream_say(int fd, cohi_seal *seal, const void *bytes, size_t count);
 
 /* ---- send.c: link->lock held ---- */
 
