@@ -43,6 +43,8 @@ static json_t *knob_json(const cohi_knob *knob)
 {
     const char *set = getenv(knob->variable);
     int from_environment = set && *set;
+    if (from_environment && knob->type == COHI_KNOB_SECRET)
+        set = "(not shown)";
     return json_pack("{s:s, s:o, s:s, s:s, s:s}", "name", knob->variable, "value",
                      cohi_json_text(from_environment ? set : knob->default_text), "origin",
                      from_environment ? "environment" : "default", "default", knob->default_text,
