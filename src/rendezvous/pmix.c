@@ -82,6 +82,12 @@ bool cohi_pmix_open(cohi_pmix *pmix, char *reason, size_t room)
     return true;
 }
 
+bool cohi_pmix_usable(char *reason, size_t room)
+{
+    cohi_pmix pmix;
+    return cohi_pmix_open(&pmix, reason, room);
+}
+
 /* ---- what is done on the other thread ---- */
 
 struct session {

@@ -34,6 +34,8 @@ typedef struct cohi_provider {
      * COH_INVALID_ARGUMENT for what the user must put right.
      */
     coh_status (*ask)(const cohi_config *config, cohi_launch *launch);
+    /* Whether the library that it needs can be opened, or why not; NULL: it needs none. */
+    bool (*usable)(char *reason, size_t room);
 } cohi_provider;
 
 /* cohort run: bootstrap/launch.h */
@@ -53,6 +55,7 @@ coh_status cohi_mlx_ask(const cohi_config *config, cohi_launch *launch);
 /* PMIX_NAMESPACE, PMIX_RANK */
 cohi_presence cohi_pmix_look(const cohi_config *config, char why[COHI_WHY_BYTES]);
 coh_status cohi_pmix_ask(const cohi_config *config, cohi_launch *launch);
+bool cohi_pmix_usable(char *reason, size_t room);
 
 /* PMI_FD, PMI_RANK, PMI_SIZE */
 cohi_presence cohi_pmi_look(const cohi_config *config, char why[COHI_WHY_BYTES]);
