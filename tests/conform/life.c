@@ -225,7 +225,7 @@ static void other_launchers(test_rank *self)
         options.fall_back = 0;
         CHECK_EQ(coh_init(&options, &world), COH_NOT_AVAILABLE);
         CHECK_SAYS(sizes[i]);
-        CHECK_SAYS("cohort run -n 3");
+        CHECK_SAYS("cohort run");
         CHECK_SAYS("fall_back");
         CHECK(world == NULL);
         options.fall_back = 1;
