@@ -1,5 +1,6 @@
 #include "bootstrap/root.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -176,7 +177,7 @@ coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *l
     return *listener >= 0 ? COH_OK : listen_for(config, id, listener);
 }
 
-coh_status coh_unique_id_create(coh_unique_id *id)
+static coh_status create_id(coh_unique_id *id)
 {
     cohi_config config;
     coh_unique_id made;
@@ -195,5 +196,13 @@ coh_status coh_unique_id_create(coh_unique_id *id)
         status = keep(&made, listener);
     if (status == COH_OK)
         *id = made;
+    return status;
+}
+
+coh_status coh_unique_id_create(coh_unique_id *id)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = create_id(id);
+    cohi_cancel_release(held);
     return status;
 }

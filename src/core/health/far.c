@@ -1,5 +1,6 @@
 #include "core/health/far.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "core/health/verdict.h"
 #include "core/health/watch.h"
@@ -77,7 +78,9 @@ uint64_t cohi_far_explain(coh_world *world, int rank, uint64_t verdict)
         uint64_t patience = !found ? REASON_NS : is_killed(found) ? 0 : LEAVING_NS;
         if (cohi_now_ns() >= since + patience || cohi_verdict_cause(world, rank) >= 0)
             return found ? found : verdict;
+        int held = cohi_cancel_hold();
         nanosleep(&moment, NULL);
+        cohi_cancel_release(held);
     }
 }
 

@@ -1,5 +1,6 @@
 #include "core/health/verdict.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -232,8 +233,10 @@ uint64_t cohi_verdict_await(const coh_world *world, int rank)
 {
     static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
     uint64_t until = cohi_now_ns() + AWAIT_NS, verdict;
+    int held = cohi_cancel_hold();
     while (!(verdict = cohi_verdict_on(world, rank)) && cohi_now_ns() < until)
         nanosleep(&moment, NULL);
+    cohi_cancel_release(held);
     return verdict;
 }
 
