@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-hosts test-ucx soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -30,6 +30,15 @@ test: build ## all tests of the release build
 test-hosts: build ## the suites over engine tcp, with 2 to 5 ranks that play two hosts
 	for ranks in 2 3 4 5; do build/bin/conform --engine tcp --ranks $$ranks --hosts 2 || exit 1; done
 	build/bin/faults --engine tcp --hosts 2
+
+test-testbed: build ## the suites over engine tcp on network namespaces, as root: RANKS (1 to 7) over HOSTS (2, 4); an hour in all
+	@scripts/need-packages testbed
+	tests/tools/testbed_suites_test.sh build/bin whole
+
+test-each-operation: build ## kills, and then stops, a rank of another host in each operation, TIMES (50) times: all ranks must be told
+	@scripts/need-packages testbed
+	tests/tools/each_operation_test.sh build/bin/cohort build/bin/tools-strike kill $(or $(TIMES),50)
+	tests/tools/each_operation_test.sh build/bin/cohort build/bin/tools-strike stop $(or $(TIMES),50)
 
 test-ucx: build ## the suites over engine ucx, with hosts that are played
 	build/bin/conform --engine ucx --ranks 3 --hosts 2

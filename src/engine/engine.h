@@ -33,6 +33,7 @@
 
 #include "base/config.h"
 #include "bootstrap/group.h"
+#include "bootstrap/traffic.h"
 
 #include <cohort.h>
 #include <stdatomic.h>
@@ -41,7 +42,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 2
+#define COHI_CONTRACT 3
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -160,6 +161,8 @@ typedef struct cohi_engine_args {
     void *world;             /* the upcalls' first argument */
     const coh_unique_id *id; /* the job's, valid during open: what ranks of several hosts prove
                               * themselves by. NULL: the ranks are threads */
+    cohi_traffic *traffic;   /* [size], valid until close: where an engine that reaches other hosts
+                              * counts what goes to each rank. NULL: nobody looks */
 } cohi_engine_args;
 
 /* How what travels to other hosts is protected. The texts are for people (registry.c). */

@@ -113,6 +113,19 @@ static void introduce(coh_world *world, const cohi_engine *engine, const cohi_co
     cohi_init_announce(world->slot);
 }
 
+/* Where the engine counts what goes to other hosts; NULL where there are none. */
+static coh_status prepare_traffic(coh_world *world, cohi_traffic **traffic)
+{
+    const cohi_board_head *head = world->board->head;
+    *traffic = NULL;
+    if (head->locals == head->size)
+        return COH_OK;
+    coh_status status = cohi_board_commit_traffic(world->board, world->rank);
+    if (status == COH_OK)
+        *traffic = cohi_slot_traffic(world->slot, world->size);
+    return status;
+}
+
 static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
 {
     cohi_engine_args args = {
@@ -125,7 +138,9 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
         .world = world,
         .id = world->id,
     };
-    coh_status status = cohi_engine_admit(world->engine);
+    coh_status status = prepare_traffic(world, &args.traffic);
+    if (status == COH_OK)
+        status = cohi_engine_admit(world->engine);
     if (status != COH_OK)
         return status;
     status = world->engine->lifecycle->open(&args, &world->endpoint);

@@ -1,7 +1,9 @@
 #include "page.h"
 
 #include "base/pretend.h"
+#include "bootstrap/root.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +53,11 @@ void test_play_host(int rank, int ranks)
     char name[16];
     if (test_hosts == 0)
         return;
+    if (test_bed) {
+        if (!test_bed_enter(test_host_of(rank, ranks)))
+            test_fail("rank %d cannot enter its host of the test bed: %s", rank, strerror(errno));
+        return;
+    }
     snprintf(name, sizeof name, "h%d", test_host_of(rank, ranks));
     setenv("COHORT_HOST", name, 1);
 }
@@ -103,9 +110,21 @@ static test_rank rank_of(const test_job *job, int rank)
                        .shared = page->scratch};
 }
 
+/* On a test bed this process keeps a socket for rank 0 of each id, which must end with rank 0. */
+static void drop_sockets(void)
+{
+    for (int i = 0; i < TEST_IDS; i++) {
+        int listener = cohi_root_claim(&test_page_get()->ids[i]);
+        if (listener >= 0)
+            close(listener);
+    }
+}
+
 static void child_main(const test_job *job, int index)
 {
     prepare_child(job);
+    if (index > 0)
+        drop_sockets();
     if (has_processes(job))
         test_play_host(index, job->ranks);
     test_rank self = rank_of(job, index);
@@ -211,14 +230,15 @@ void test_run(test_job *job)
 {
     test_leftovers before;
     test_page_reset();
-    make_ids();
     test_leftovers_note(&before);
+    make_ids();
     job->shared = test_page_get()->scratch;
     double limit_s = job->row->limit_s > 0 ? job->row->limit_s : DEFAULT_LIMIT_S;
     if (TEST_SANITIZED)
         limit_s *= SANITIZED_STRETCH;
 
     bool started = start_children(job);
+    drop_sockets();
     if (started && job->row->director)
         job->row->director(job);
     bool in_time = started && await_children(job, limit_s);

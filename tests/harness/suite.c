@@ -1,5 +1,6 @@
 #include "page.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -31,6 +32,7 @@ struct choice {
     int ranks;         /* 0: every size of the row */
     int repeat;
     bool list;
+    const char *bed; /* the test bed, or NULL */
 };
 
 /* One test of the group: a row on an engine at a size. */
@@ -78,8 +80,9 @@ static void print_findings(const struct plan *plan, uint64_t seed)
         print_error("  %s\n", page->messages[i]);
     if (count > TEST_MESSAGES)
         print_error("  and %d more\n", count - TEST_MESSAGES);
-    print_error("  replay: COHORT_TEST_SEED=%llu %s --engine %s --ranks %d --case %s\n",
-                (unsigned long long)seed, plan->program, plan->engine, plan->size, plan->row->name);
+    print_error("  replay: COHORT_TEST_SEED=%llu %s --engine %s --ranks %d --case %s%s%s\n",
+                (unsigned long long)seed, plan->program, plan->engine, plan->size, plan->row->name,
+                test_bed ? " --testbed " : "", test_bed ? test_bed : "");
 }
 
 static void run_plan(void **state)
@@ -137,7 +140,8 @@ static int usage(const char *program, const char *complaint, const char *value)
         stderr,
         "%s: %s '%s'\n"
         "usage: %s [--engine threads|shm|tcp|ucx|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-        "       [--check on|order] [--hosts K] [--heap 1..62] [--repeat N] [--list]\n",
+        "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62] [--repeat N] "
+        "[--list]\n",
         program, complaint, value, program, SIZE_MOST);
     return 2;
 }
@@ -153,15 +157,11 @@ static bool known_engine(const char *name)
 static int parse(int argc, char **argv, struct choice *choice)
 {
     static const struct option names[] = {
-        {"engine", required_argument, NULL, 'e'},
-        {"ranks", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},
-        {"repeat", required_argument, NULL, 'r'},
-        {"list", no_argument, NULL, 'l'},
-        {"check", required_argument, NULL, 'k'},
-        {"hosts", required_argument, NULL, 'h'},
-        {"heap", required_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0},
+        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},         {"check", required_argument, NULL, 'k'},
+        {"hosts", required_argument, NULL, 'h'},  {"testbed", required_argument, NULL, 't'},
+        {"heap", required_argument, NULL, 'p'},   {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
@@ -189,6 +189,9 @@ static int parse(int argc, char **argv, struct choice *choice)
             if (test_hosts < 1)
                 return usage(argv[0], "not a number of hosts:", optarg);
             break;
+        case 't':
+            choice->bed = optarg;
+            break;
         case 'p':
             test_heaps_choose(atoi(optarg));
             if (!test_uses_further_heap())
@@ -203,6 +206,8 @@ static int parse(int argc, char **argv, struct choice *choice)
     }
     if (choice->engine && !known_engine(choice->engine))
         return usage(argv[0], "there is no engine", choice->engine);
+    if (choice->bed && !test_bed_choose(choice->bed))
+        return usage(argv[0], strerror(errno), choice->bed);
     return 0;
 }
 

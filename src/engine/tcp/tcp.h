@@ -194,14 +194,6 @@ typedef struct cohi_tcp_count {
     uint64_t complete;
 } cohi_tcp_count;
 
-/* What went over a link. Counted where the bytes move, under the lock that is held there anyway. */
-typedef struct cohi_tcp_traffic {
-    uint64_t requests; /* of this rank */
-    uint64_t sent;     /* bytes of frames */
-    uint64_t received;
-    uint64_t waits; /* times that the socket took no more */
-} cohi_tcp_traffic;
-
 struct cohi_tcp_link {
     cohi_tcp_source source;
     cohi_endpoint *endpoint;
@@ -220,13 +212,14 @@ struct cohi_tcp_link {
     int failed;                           /* what came of those before it, or 0 */
     uint64_t called_ns;                   /* since when */
     uint64_t refused_ns;                  /* when nobody listened there for the first time */
-    int call_error;           /* with which a call ended at once; the thread is to see to it */
-    bool peer_left;           /* it said so: its end is no loss */
-    bool leaving;             /* it was told that this rank leaves */
-    uint64_t linger_ns;       /* ended, but what it says is taken until then */
-    uint64_t silent_ns;       /* for how long nothing has come, by this rank's own time */
-    cohi_tcp_count *counts;   /* [COHI_CONTEXTS_MAX] */
-    cohi_tcp_traffic traffic; /* `received` is the thread's */
+    int call_error;         /* with which a call ended at once; the thread is to see to it */
+    bool peer_left;         /* it said so: its end is no loss */
+    bool leaving;           /* it was told that this rank leaves */
+    uint64_t linger_ns;     /* ended, but what it says is taken until then */
+    uint64_t silent_ns;     /* for how long nothing has come, by this rank's own time */
+    cohi_tcp_count *counts; /* [COHI_CONTEXTS_MAX] */
+    cohi_traffic *traffic;  /* counted where bytes move, under the lock; `received` by the thread */
+    cohi_traffic uncounted; /* what that points to where nobody looks */
     cohi_tcp_stream stream;
     cohi_tcp_out out;
     cohi_tcp_in in;
@@ -281,6 +274,7 @@ struct cohi_endpoint {
     atomic_uchar *fates;         /* [size] */
 
     _Atomic(cohi_tcp_link *) *links; /* [size]; NULL: none so far */
+    cohi_traffic *traffic;           /* [size], or NULL: nobody looks */
     cohi_tcp_link **made;            /* [size] those that there are, in order of making */
     atomic_int made_count;
     pthread_mutex_t links_lock; /* making one */
