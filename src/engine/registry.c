@@ -74,6 +74,18 @@ static coh_status find_engine(const char *name, const cohi_engine **engine)
                      known);
 }
 
+const cohi_engine *cohi_engine_with_job(const char *name)
+{
+    cohi_error before;
+    const cohi_engine *found = NULL;
+    if (!name || !*name || strcmp(name, "any") == 0)
+        return NULL;
+    cohi_error_keep(&before);
+    bool brings = find_engine(name, &found) == COH_OK && found->job;
+    (void)cohi_fail_again(&before);
+    return brings ? found : NULL;
+}
+
 static coh_status probe_row(const struct row *row, const cohi_need *need,
                             const cohi_engine **engine)
 {
@@ -149,7 +161,7 @@ static struct use *use_of(const cohi_engine *engine)
     return &uses[i];
 }
 
-static coh_status admit(const cohi_engine *engine, struct use *use)
+static coh_status check_use(const cohi_engine *engine, const struct use *use)
 {
     cohi_engine_facts facts = {.size = sizeof facts};
     engine->lifecycle->query(NULL, &facts);
@@ -161,14 +173,23 @@ static coh_status admit(const cohi_engine *engine, struct use *use)
     if (facts.worlds_at_once > 0 && use->open >= facts.worlds_at_once)
         return cohi_fail(COH_LIMIT, "coh_init: engine %s allows %d world%s at once in a process",
                          engine->name, facts.worlds_at_once, facts.worlds_at_once > 1 ? "s" : "");
-    use->open++;
     return COH_OK;
+}
+
+coh_status cohi_engine_allows(const cohi_engine *engine)
+{
+    pthread_mutex_lock(&uses_lock);
+    coh_status status = check_use(engine, use_of(engine));
+    pthread_mutex_unlock(&uses_lock);
+    return status;
 }
 
 coh_status cohi_engine_admit(const cohi_engine *engine)
 {
     pthread_mutex_lock(&uses_lock);
-    coh_status status = admit(engine, use_of(engine));
+    struct use *use = use_of(engine);
+    coh_status status = check_use(engine, use);
+    use->open += status == COH_OK;
     pthread_mutex_unlock(&uses_lock);
     return status;
 }

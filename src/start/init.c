@@ -106,7 +106,7 @@ static coh_status init(const coh_options *given, coh_world **world)
         return status;
     if (!*config.rank || strcmp(config.rank, "0") == 0)
         warn_of_unknown_variables();
-    const cohi_provider *provider = cohi_provider_find(&config);
+    const cohi_provider *provider = cohi_provider_find(&options, &config);
     status =
         provider ? provider->join(&options, &config, world) : init_alone(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
