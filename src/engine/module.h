@@ -1,7 +1,7 @@
 /*
  * module.h - engines in files of their own, which are opened at run time.
  *
- * A module is a shared object "cohort-NAME.so" that exports one symbol, `cohort_module`. It is built
+ * A module is a shared object "cohort-NAME.so" (a colon in the name is a hyphen there) that exports one symbol, `cohort_module`. It is built
  * from the same sources as the library, and refused when it was built for another contract or
  * another version. What it needs of the library reaches it by a table of services, since the
  * library exports nothing but its public interface: modules/services.c turns that table into the

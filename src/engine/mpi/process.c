@@ -1,0 +1,181 @@
+#include "engine/mpi/mpi.h"
+
+#include "base/error.h"
+#include "base/log.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static const cohi_mpi_library *started;
+static bool watched;         /* MPI_Finalize is noticed */
+static int initialised_here; /* the process in which this module called MPI_Init_thread; 0: none */
+static cohi_endpoint *endpoints;
+
+bool cohi_mpi_is_finalized(const cohi_mpi_library *library)
+{
+    int finalized = 0;
+    return library->MPI_Finalized(&finalized) == MPI_SUCCESS && finalized;
+}
+
+/* ---- the end of MPI ---- */
+
+static int copy_nothing(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)comm, (void)key, (void)extra, (void)in, (void)out;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, while all of MPI still works. */
+static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    pthread_mutex_lock(&lock);
+    for (cohi_endpoint *endpoint = endpoints; endpoint; endpoint = endpoint->next)
+        cohi_mpi_shut(endpoint);
+    pthread_mutex_unlock(&lock);
+    return MPI_SUCCESS;
+}
+
+static void watch_finalize(const cohi_mpi_library *library)
+{
+    int key;
+    if (!watched
+        && library->MPI_Comm_create_keyval(copy_nothing, on_finalize, &key, NULL) == MPI_SUCCESS)
+        watched = library->MPI_Comm_set_attr(library->self, key, NULL) == MPI_SUCCESS;
+}
+
+/*
+ * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed. Of
+ * one that does not, mpirun finds that it ended without it. Not in a child that was forked.
+ */
+static void finalize_at_exit(void)
+{
+    if (initialised_here == (int)getpid() && !endpoints && !cohi_mpi_is_finalized(started))
+        (void)started->MPI_Finalize();
+}
+
+/* ---- the start ---- */
+
+/* Open MPI takes over the signals of a crash. They stay the program's. */
+static int initialise(const cohi_mpi_library *library)
+{
+    enum { FIRST = 1, LAST = 31 };
+    struct sigaction kept[LAST + 1];
+    int level;
+    for (int number = FIRST; number <= LAST; number++)
+        sigaction(number, NULL, &kept[number]);
+    int error = library->MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    for (int number = FIRST; number <= LAST; number++)
+        if (number != SIGKILL && number != SIGSTOP)
+            sigaction(number, &kept[number], NULL);
+    return error;
+}
+
+static coh_status start(const cohi_mpi_library *library)
+{
+    int is_initialised = 0;
+    if (cohi_mpi_is_finalized(library))
+        return cohi_fail(COH_NOT_AVAILABLE,
+                         "mpi: MPI was finalized in this process, and cannot be started again");
+    (void)library->MPI_Initialized(&is_initialised);
+    started = library;
+    if (!is_initialised) {
+        int error = initialise(library);
+        if (error != MPI_SUCCESS)
+            return cohi_fail(COH_NOT_AVAILABLE, "mpi: MPI_Init_thread failed with error %d", error);
+        initialised_here = (int)getpid();
+        if (atexit(finalize_at_exit) != 0)
+            return cohi_fail(COH_NO_MEMORY, "mpi: no room to have MPI finalized at exit");
+    }
+    watch_finalize(library);
+    return COH_OK;
+}
+
+/* What less than MPI_THREAD_SERIALIZED allows. */
+static coh_status check_thread(const cohi_mpi_library *library, int level)
+{
+    int is_main = 1;
+    if (level < MPI_THREAD_SERIALIZED)
+        (void)library->MPI_Is_thread_main(&is_main);
+    if (is_main)
+        return COH_OK;
+    return cohi_fail(COH_UNSUPPORTED,
+                     "mpi: MPI was initialised for calls of its main thread alone, and this is "
+                     "another; MPI_Init_thread with MPI_THREAD_MULTIPLE allows all");
+}
+
+coh_status cohi_mpi_start(const cohi_mpi_library **library, int *level)
+{
+    coh_status status = cohi_mpi_library_open(library);
+    if (status != COH_OK)
+        return status;
+    pthread_mutex_lock(&lock);
+    status = start(*library);
+    pthread_mutex_unlock(&lock);
+    if (status != COH_OK)
+        return status;
+    *level = MPI_THREAD_SINGLE;
+    (void)(*library)->MPI_Query_thread(level);
+    return check_thread(*library, *level);
+}
+
+void cohi_mpi_process_add(cohi_endpoint *endpoint)
+{
+    pthread_mutex_lock(&lock);
+    endpoint->next = endpoints;
+    endpoints = endpoint;
+    pthread_mutex_unlock(&lock);
+}
+
+void cohi_mpi_process_remove(cohi_endpoint *endpoint)
+{
+    pthread_mutex_lock(&lock);
+    cohi_endpoint **place = &endpoints;
+    while (*place && *place != endpoint)
+        place = &(*place)->next;
+    if (*place)
+        *place = endpoint->next;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- rank and size ---- */
+
+static coh_status begin_job(uint64_t deadline_ns, int *rank, int *size)
+{
+    const cohi_mpi_library *library;
+    int level;
+    (void)deadline_ns; /* MPI cannot be told */
+    coh_status status = cohi_mpi_start(&library, &level);
+    if (status != COH_OK)
+        return status;
+    (void)library->MPI_Comm_rank(library->world, rank);
+    (void)library->MPI_Comm_size(library->world, size);
+    return COH_OK;
+}
+
+static coh_status share_job(void *bytes, size_t count, uint64_t deadline_ns)
+{
+    (void)deadline_ns;
+    if (count > INT_MAX)
+        return cohi_fail(COH_LIMIT, "mpi: %zu bytes are too many to share", count);
+    int error = started->MPI_Bcast(bytes, (int)count, started->byte, 0, started->world);
+    return error == MPI_SUCCESS
+               ? COH_OK
+               : cohi_fail(COH_TRANSPORT, "mpi: MPI_Bcast failed with error %d", error);
+}
+
+/* MPI goes on until the process ends: it can be started once. */
+static void end_job(void)
+{
+}
+
+const cohi_engine_job cohi_mpi_job = {
+    .size = sizeof cohi_mpi_job,
+    .begin = begin_job,
+    .share = share_job,
+    .end = end_job,
+};
