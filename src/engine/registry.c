@@ -95,6 +95,11 @@ static coh_status find_engine(const char *name, const cohi_engine **engine)
                      known);
 }
 
+const cohi_engine *cohi_engine_with_running_job(void)
+{
+    return cohi_mpi_is_running() ? cohi_engine_with_job("mpi") : NULL;
+}
+
 const cohi_engine *cohi_engine_with_job(const char *name)
 {
     cohi_error before;

@@ -45,6 +45,13 @@ static const cohi_engine *engine_with_job(const coh_options *options, const cohi
     return cohi_engine_with_job(options->engine ? options->engine : config->engine);
 }
 
+/* Where the program itself has called MPI_Init, MPI says who is who, whatever engine is to connect them. */
+static bool has_running_job(const coh_options *options, const cohi_config *config)
+{
+    (void)options, (void)config;
+    return cohi_engine_with_running_job() != NULL;
+}
+
 static bool has_engine_with_job(const coh_options *options, const cohi_config *config)
 {
     return engine_with_job(options, config) != NULL;
@@ -122,6 +129,15 @@ static coh_status join_by_engine(const coh_options *options, const cohi_config *
     return status;
 }
 
+static coh_status join_running_job(const coh_options *options, const cohi_config *config,
+                                   coh_world **world)
+{
+    cohi_launch launch = {.rank = -1, .board = {.fd = -1}, .listener = -1};
+    coh_status status = join_job(cohi_engine_with_running_job(), options, config, &launch, world);
+    cohi_os_close(launch.listener);
+    return status;
+}
+
 /* ---- others ---- */
 
 /* Launchers whose jobs cannot be joined. */
@@ -141,6 +157,7 @@ static coh_status refuse_other(const coh_options *options, const cohi_config *co
 static const cohi_provider providers[] = {
     {"cohort run", has_descriptor, join_by_descriptor},
     {"the engine", has_engine_with_job, join_by_engine},
+    {"MPI", has_running_job, join_running_job},
     {"another launcher", has_other, refuse_other},
 };
 

@@ -54,6 +54,14 @@ static coh_status find_functions(void *handle, cohi_mpi_library *library)
 }
 
 #if defined(OPEN_MPI)
+/* A program that names the variable may have it in itself, in the place of the library's own (a copy
+ * relocation), and the library uses that one too. The process finds the program's first. */
+static void *find_variable(void *handle, const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    return found ? found : dlsym(handle, name);
+}
+
 static coh_status find_handles(void *handle, cohi_mpi_library *library)
 {
     static const struct {
@@ -65,7 +73,7 @@ static coh_status find_handles(void *handle, cohi_mpi_library *library)
 #undef ROW
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        void *variable = dlsym(handle, rows[i].name);
+        void *variable = find_variable(handle, rows[i].name);
         if (!variable)
             return cohi_fail(COH_NOT_AVAILABLE, "mpi: " COHI_MPI_LIBRARY " has no variable %s",
                              rows[i].name);

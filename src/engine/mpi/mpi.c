@@ -378,6 +378,7 @@ static coh_status mpi_leave(cohi_endpoint *endpoint, cohi_op *op)
 
 void cohi_mpi_shut(cohi_endpoint *endpoint)
 {
+    endpoint->events.upcalls->part(endpoint->events.world);
     cohi_mpi_lock(endpoint);
     if (cohi_mpi_may_call(endpoint)) {
         endpoint->leaving = true;

@@ -1,12 +1,16 @@
 #include "engine/mpi/mpi.h"
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define SETTLE_NS (100 * COHI_NS_PER_MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static const cohi_mpi_library *started;
@@ -48,17 +52,61 @@ static void watch_finalize(const cohi_mpi_library *library)
         watched = library->MPI_Comm_set_attr(library->self, key, NULL) == MPI_SUCCESS;
 }
 
+#if defined(OPEN_MPI)
+static void settle(const cohi_mpi_library *mpi)
+{
+    (void)mpi;
+}
+#else
+/*
+ * MPICH over UCX (4.0.2, TCP) may never come out of MPI_Finalize: a process closes its connections, for
+ * which the other side must still answer, while that waits for it by other means. Any program can run
+ * into it, and one whose last messages are just under way often does. So all meet first, and let the
+ * connections come to rest.
+ */
+static void settle(const cohi_mpi_library *mpi)
+{
+    MPI_Request meeting;
+    MPI_Status ignored;
+    int done = mpi->MPI_Ibarrier(mpi->world, &meeting) != MPI_SUCCESS;
+    while (!done && mpi->MPI_Test(&meeting, &done, &ignored) == MPI_SUCCESS && !done)
+        sched_yield();
+    for (uint64_t until_ns = cohi_now_ns() + SETTLE_NS; cohi_now_ns() < until_ns; sched_yield())
+        (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi->world, &done, &ignored);
+}
+#endif
+
 /*
  * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed. Of
  * one that does not, mpirun finds that it ended without it. Not in a child that was forked.
  */
 static void finalize_at_exit(void)
 {
-    if (initialised_here == (int)getpid() && !endpoints && !cohi_mpi_is_finalized(started))
-        (void)started->MPI_Finalize();
+    if (initialised_here != (int)getpid() || endpoints || cohi_mpi_is_finalized(started))
+        return;
+    settle(started);
+    (void)started->MPI_Finalize();
 }
 
 /* ---- the start ---- */
+
+/* Where the program has closed a standard stream, MPI would get its number for a descriptor of its own, and
+ * the program's next use of the stream would be of that. Returns which were closed, to be closed again. */
+static unsigned fill_streams(void)
+{
+    unsigned filled = 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) == fd)
+            filled |= 1u << fd;
+    return filled;
+}
+
+static void empty_streams(unsigned filled)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (filled >> fd & 1)
+            close(fd);
+}
 
 /* Open MPI takes over the signals of a crash. They stay the program's. */
 static int initialise(const cohi_mpi_library *library)
@@ -66,12 +114,14 @@ static int initialise(const cohi_mpi_library *library)
     enum { FIRST = 1, LAST = 31 };
     struct sigaction kept[LAST + 1];
     int level;
+    unsigned filled = fill_streams();
     for (int number = FIRST; number <= LAST; number++)
         sigaction(number, NULL, &kept[number]);
     int error = library->MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     for (int number = FIRST; number <= LAST; number++)
         if (number != SIGKILL && number != SIGSTOP)
             sigaction(number, &kept[number], NULL);
+    empty_streams(filled);
     return error;
 }
 
