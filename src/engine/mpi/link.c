@@ -94,6 +94,8 @@ void cohi_mpi_link_end(cohi_mpi_link *link, cohi_loss loss)
     if (link->ended)
         return;
     link->ended = true;
+    if (!link->peer_left)
+        cohi_mpi_spoil();
     atomic_store(&endpoint->fates[link->rank], link->peer_left ? COHI_MPI_LEFT : COHI_MPI_LOST);
     cohi_mpi_drop_all(link);
     if (!loss || link->peer_left)

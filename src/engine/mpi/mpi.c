@@ -65,6 +65,8 @@ static void mpi_close(cohi_endpoint *endpoint)
     cohi_mpi_thread_stop(endpoint);
     cohi_mpi_process_remove(endpoint);
     cohi_mpi_lock(endpoint);
+    if (endpoint->connected && !endpoint->leaving)
+        cohi_mpi_spoil();
     if (cohi_mpi_may_call(endpoint))
         disconnect(endpoint);
     for (int i = 0; i < endpoint->made_count; i++)
@@ -396,7 +398,9 @@ void cohi_mpi_shut(cohi_endpoint *endpoint)
 static void mpi_lose(cohi_endpoint *endpoint, int rank)
 {
     unsigned char alive = COHI_MPI_ALIVE;
-    (void)atomic_compare_exchange_strong(&endpoint->fates[rank], &alive, COHI_MPI_LOST);
+    if (atomic_compare_exchange_strong(&endpoint->fates[rank], &alive, COHI_MPI_LOST)
+        && endpoint->connected)
+        cohi_mpi_spoil();
     cohi_mpi_lock(endpoint);
     if (endpoint->links[rank])
         cohi_mpi_link_end(endpoint->links[rank], (cohi_loss)0);

@@ -237,6 +237,9 @@ extern const cohi_engine_job cohi_mpi_job;
 /* Sees to it that MPI is initialised in this process. */
 coh_status cohi_mpi_start(const cohi_mpi_library **library, int *level);
 
+/* Ranks will be missing: MPI_Finalize, which would wait for them, is not called at exit. */
+void cohi_mpi_spoil(void);
+
 /* Whether MPI_Finalize was called. */
 bool cohi_mpi_is_finalized(const cohi_mpi_library *library);
 

@@ -2,7 +2,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -17,6 +19,12 @@ static const cohi_mpi_library *started;
 static bool watched;         /* MPI_Finalize is noticed */
 static int initialised_here; /* the process in which this module called MPI_Init_thread; 0: none */
 static cohi_endpoint *endpoints;
+static atomic_bool spoiled; /* a rank was lost, or a world not left in order */
+
+void cohi_mpi_spoil(void)
+{
+    atomic_store(&spoiled, true);
+}
 
 bool cohi_mpi_is_finalized(const cohi_mpi_library *library)
 {
@@ -77,12 +85,13 @@ static void settle(const cohi_mpi_library *mpi)
 #endif
 
 /*
- * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed. Of
- * one that does not, mpirun finds that it ended without it. Not in a child that was forked.
+ * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed, and
+ * nobody was lost. Of one that does not, mpirun finds that it ended without. Not in a child that was forked.
  */
 static void finalize_at_exit(void)
 {
-    if (initialised_here != (int)getpid() || endpoints || cohi_mpi_is_finalized(started))
+    if (initialised_here != (int)getpid() || endpoints || atomic_load(&spoiled)
+        || cohi_mpi_is_finalized(started))
         return;
     settle(started);
     (void)started->MPI_Finalize();
@@ -90,22 +99,49 @@ static void finalize_at_exit(void)
 
 /* ---- the start ---- */
 
-/* Where the program has closed a standard stream, MPI would get its number for a descriptor of its own, and
- * the program's next use of the stream would be of that. Returns which were closed, to be closed again. */
-static unsigned fill_streams(void)
+/* Where the program has closed a standard stream, MPI would get its number, now or for a connection that it
+ * makes later, and take what the program does with the stream. */
+static void fill_streams(void)
 {
-    unsigned filled = 0;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) == fd)
-            filled |= 1u << fd;
-    return filled;
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            return; /* no /dev/null here, or another thread was first: as it was */
 }
 
-static void empty_streams(unsigned filled)
+/* Threads that MPI starts are none of the program's, which could still do something for ranks that wait. */
+enum { THREADS = 256 };
+
+struct threads {
+    int count;
+    int ids[THREADS];
+};
+
+static void list_threads(struct threads *found)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (filled >> fd & 1)
-            close(fd);
+    DIR *folder = opendir("/proc/self/task");
+    found->count = 0;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (found->count < THREADS && entry->d_name[0] != '.')
+            found->ids[found->count++] = atoi(entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+static bool has_thread(const struct threads *threads, int id)
+{
+    for (int i = 0; i < threads->count; i++)
+        if (threads->ids[i] == id)
+            return true;
+    return false;
+}
+
+static void mark_new_threads(const struct threads *before)
+{
+    struct threads now;
+    list_threads(&now);
+    for (int i = 0; i < now.count; i++)
+        if (!has_thread(before, now.ids[i]))
+            cohi_os_thread_serves_as(now.ids[i], true);
 }
 
 /* Open MPI takes over the signals of a crash. They stay the program's. */
@@ -113,15 +149,17 @@ static int initialise(const cohi_mpi_library *library)
 {
     enum { FIRST = 1, LAST = 31 };
     struct sigaction kept[LAST + 1];
+    struct threads before;
     int level;
-    unsigned filled = fill_streams();
+    fill_streams();
+    list_threads(&before);
     for (int number = FIRST; number <= LAST; number++)
         sigaction(number, NULL, &kept[number]);
     int error = library->MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     for (int number = FIRST; number <= LAST; number++)
         if (number != SIGKILL && number != SIGSTOP)
             sigaction(number, &kept[number], NULL);
-    empty_streams(filled);
+    mark_new_threads(&before);
     return error;
 }
 
