@@ -61,10 +61,11 @@ set_property(GLOBAL PROPERTY COHORT_BUILDS_UCX ${COHORT_BUILDS_UCX})
 
 if(COHORT_BUILDS_UCX)
   add_library(cohort-ucx-objects OBJECT
+    engine/modules/apply.c
+    engine/modules/events.c
     engine/modules/parts.c
     engine/modules/segments.c
     engine/ucx/async.c
-    engine/ucx/events.c
     engine/ucx/library.c
     engine/ucx/link.c
     engine/ucx/memory.c
