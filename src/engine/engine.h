@@ -132,6 +132,11 @@ typedef struct cohi_upcalls {
     /* A message from `from` on its channel to this rank, whole and in order. `bytes` are valid
      * during the call. */
     void (*deliver)(void *world, int from, const void *bytes, size_t count);
+
+    /* The program ends the library behind the engine while the world is still open (MPI_Finalize), on all
+     * ranks. From the thread that does so, while the library still works: core parts from the others as it
+     * would at finalize, and calls `leave`. A finalize that follows finds that done. */
+    void (*part)(void *world);
 } cohi_upcalls;
 
 /*
@@ -445,6 +450,10 @@ coh_status cohi_engine_select(const char *name, const cohi_need *need, const coh
 /* The engine called `name` if it brings its own rank and size, else NULL: so too for NULL and "any",
  * since an engine is asked for its job only by name. */
 const cohi_engine *cohi_engine_with_job(const char *name);
+
+/* The engine whose job this process is in already, since the program itself started the library behind it
+ * (MPI_Init); NULL: none. */
+const cohi_engine *cohi_engine_with_running_job(void);
 
 /* What the engine of that index, of which coh_engine_name knows the name, is for. */
 const char *cohi_engine_summary(int index);

@@ -1,9 +1,10 @@
 /*
  * module.h - engines in files of their own, which are opened at run time.
  *
- * A module is a shared object "cohort-NAME.so" that exports one symbol, `cohort_module`. It is built
- * from the same sources as the library, and refused when it was built for another contract,
- * another version, or with other structures. What it needs of the library reaches it by a table of services, since the
+ * A module is a shared object "cohort-NAME.so" (a colon in the name is a hyphen there) that exports one
+ * symbol, `cohort_module`. It is built from the same sources as the library, and refused when it was
+ * built for another contract, another version, or with other structures. What it needs of the library
+ * reaches it by a table of services, since the
  * library exports nothing but its public interface: modules/services.c turns that table into the
  * private functions of the same names, so that the code of an engine is the same
  * inside the library and outside.

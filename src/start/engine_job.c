@@ -10,11 +10,18 @@
 
 #include <stdio.h>
 
+/* The engine that is asked for by name, if it brings a job. */
+static const cohi_engine *named_engine(const coh_options *options, const cohi_config *config)
+{
+    return cohi_engine_with_job(options->engine ? options->engine : config->engine);
+}
+
 const cohi_engine *cohi_engine_job_find(const coh_options *options, const cohi_config *config)
 {
     if (cohi_launch_present(config))
         return NULL;
-    return cohi_engine_with_job(options->engine ? options->engine : config->engine);
+    const cohi_engine *named = named_engine(options, config);
+    return named ? named : cohi_engine_with_running_job();
 }
 
 /* What rank 0 tells the others of the job: how to find it, or why they cannot. */
@@ -81,7 +88,8 @@ coh_status cohi_engine_job_join(const cohi_engine *engine, const coh_options *op
                                 const cohi_config *config, coh_world **world)
 {
     cohi_launch launch = {.rank = -1, .board = {.fd = -1}, .listener = -1};
-    coh_status status = cohi_engine_allows(engine);
+    bool connects = engine == named_engine(options, config); /* else it tells who is who, no more */
+    coh_status status = connects ? cohi_engine_allows(engine) : COH_OK;
     if (status == COH_OK)
         status = join_job(engine, options, config, &launch, world);
     cohi_os_close(launch.listener);

@@ -6,8 +6,11 @@
 #include "core/world/world.h"
 #include "engine/engine.h"
 
-/* The engine whose job coh_init joins; NULL: none. cohort run goes before it, and it before all other
- * launchers, which carry its ranks' variables too. */
+/*
+ * The engine whose job coh_init joins: one that is asked for by name, or the one whose library the program
+ * itself has started (MPI_Init), whatever engine is to connect the ranks. NULL: none. cohort run
+ * goes before it, and it before all other launchers, whose variables its ranks have too.
+ */
 const cohi_engine *cohi_engine_job_find(const coh_options *options, const cohi_config *config);
 
 coh_status cohi_engine_job_join(const cohi_engine *engine, const coh_options *options,

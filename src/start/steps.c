@@ -51,6 +51,7 @@ const cohi_upcalls cohi_core_upcalls = {
     .attend = cohi_mailbox_attend,
     .arrived = arrived,
     .deliver = deliver,
+    .part = cohi_finalize_ahead,
 };
 
 /* ---- step 1: what this rank brings ---- */
@@ -130,7 +131,9 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
 {
     cohi_engine_args args = {
         .rank = world->rank,
-        .need = {.size = world->size, .in_process = world->crew != NULL},
+        .need = {.size = world->size,
+                 .in_process = world->crew != NULL,
+                 .hosts = world->group ? cohi_group_hosts(world->group) : 0},
         .config = config,
         .deadline_ns = deadline_ns,
         .crew = world->crew ? &world->crew->space : NULL,

@@ -35,7 +35,7 @@ enum {
     ON_SIM = 4,
     ON_CHANNEL = 8, /* sim:channel, which has no one-sided memory */
     ON_TCP =
-        16, /* and ucx: processes that play several hosts, mapped inside of one, links between */
+        16, /* and ucx, mpi: processes that play several hosts, mapped inside of one, links between */
     ON_MAPPED = ON_THREADS | ON_SHM,
     ON_PROCESSES = ON_SHM | ON_TCP,
     ON_MEMORY = ON_MAPPED | ON_SIM | ON_TCP,

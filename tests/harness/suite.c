@@ -18,8 +18,8 @@ static const struct engine_row {
     const char *name;
     unsigned mask;
 } engines[] = {
-    {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP}, {"sim", ON_SIM},
-    {"sim:channel", ON_CHANNEL}, {"ucx", ON_TCP},
+    {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP},         {"sim", ON_SIM},
+    {"sim:channel", ON_CHANNEL}, {"ucx", ON_TCP}, {"mpi:openmpi", ON_TCP}, {"mpi:mpich", ON_TCP},
 };
 
 enum { ENGINES = sizeof engines / sizeof *engines, SIZE_MOST = 16 };
@@ -114,12 +114,18 @@ static void add_plan(struct plans *plans, const struct plan *plan)
     plans->plan[plans->count++] = *plan;
 }
 
+/* Engines whose library may be missing; the others are always there. */
+static bool has_library(const char *engine)
+{
+    return strcmp(engine, "ucx") == 0 || test_needs_places(engine);
+}
+
 static void add_row(struct plans *plans, const struct choice *choice, const test_case *row,
                     const struct engine_row *engine)
 {
     if (!(row->engines & engine->mask) || (choice->name && strcmp(choice->name, row->name) != 0)
         || (choice->engine ? strcmp(choice->engine, engine->name) != 0
-                           : strcmp(engine->name, "ucx") == 0) /* by name alone */
+                           : has_library(engine->name)) /* by name alone */
         || (test_uses_further_heap() && row->mode != TEST_JOINED))
         return;
     for (int size = 1; size <= SIZE_MOST; size++) {
@@ -136,13 +142,13 @@ static void add_row(struct plans *plans, const struct choice *choice, const test
 
 static int usage(const char *program, const char *complaint, const char *value)
 {
-    fprintf(
-        stderr,
-        "%s: %s '%s'\n"
-        "usage: %s [--engine threads|shm|tcp|ucx|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-        "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62] [--repeat N] "
-        "[--list]\n",
-        program, complaint, value, program, SIZE_MOST);
+    fprintf(stderr,
+            "%s: %s '%s'\n"
+            "usage: %s [--engine threads|shm|tcp|ucx|mpi:openmpi|mpi:mpich|sim|sim:channel]\n"
+            "       [--ranks 1..%d] [--case NAME]\n"
+            "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62] [--repeat N] "
+            "[--list]\n",
+            program, complaint, value, program, SIZE_MOST);
     return 2;
 }
 
@@ -227,14 +233,24 @@ static void clear_environment(void)
         unsetenv(names[i]);
 }
 
-/* Engines whose library may be missing; the others are always there. In a process of its own, so that
- * what the library does when it is loaded is not done before the cases. */
+static bool is_on_path(const char *program)
+{
+    char command[256];
+    snprintf(command, sizeof command, "command -v %s >/dev/null", program);
+    return system(command) == 0;
+}
+
+/* In a process of its own, so that what the library does when it is loaded is not done before the cases. */
 static bool is_missing(const char *engine)
 {
     int end = 0;
-    if (!engine || strcmp(engine, "ucx") != 0)
+    if (!engine || !has_library(engine))
         return false;
     test_use_engine(engine);
+    if (test_needs_places(engine) && !is_on_path(test_places_launcher(engine))) {
+        fprintf(stderr, "skipped: there is no %s\n", test_places_launcher(engine));
+        return true;
+    }
     pid_t child = fork();
     if (child == 0) {
         bool here = coh_engine_available(engine) == COH_OK;
@@ -264,6 +280,7 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
     struct choice choice = {.program = argv[0], .repeat = 1};
     struct plans plans = {0};
     enum { SKIPPED = 77 };
+    test_places_stub();
     int wrong = parse(argc, argv, &choice);
     if (wrong)
         return wrong;
