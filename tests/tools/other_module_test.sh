@@ -14,7 +14,7 @@ refused() {
     says err "$2"
 }
 
-refused contract "its module is built for contract 3 of engines, the library for 2"
+refused contract "its module is built for contract"
 refused version "its module is of version 0.0.9"
 refused size "its module was built with another cohi_module than the library; both must be of one build"
 refused services "built with another cohi_services"
