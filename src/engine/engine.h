@@ -168,6 +168,8 @@ typedef struct cohi_engine_args {
                               * themselves by. NULL: the ranks are threads */
     cohi_traffic *traffic;   /* [size], valid until close: where an engine that reaches other hosts
                               * counts what goes to each rank. NULL: nobody looks */
+    int device;              /* of an engine for memory of a card: its number, or -1: any */
+    int local_rank;          /* among the ranks of this host */
 } cohi_engine_args;
 
 /* How what travels to other hosts is protected. The texts are for people (registry.c). */
@@ -197,6 +199,15 @@ typedef struct cohi_engine_facts {
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
     int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
     cohi_network network;     /* of an endpoint that is connected */
+
+    /* Of an engine for memory that is not the host's, which has segments for further heaps beside the
+     * world's own engine. */
+    int grows_by_keys;      /* what `commit` adds reaches the peers by another export and attach */
+    uint64_t growth_bytes;  /* least that a segment grows by; 0: any */
+    uint64_t control_bytes; /* of a control segment, which it fills itself; 0: none */
+    uint64_t memory_bytes;  /* of the card */
+    int device;             /* its number */
+    int sharing;            /* how ranks share it: a coh_cuda_sharing */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */
@@ -266,6 +277,16 @@ typedef enum cohi_memory_kind {
     COHI_MEMORY_CUDA = 1,
 } cohi_memory_kind;
 
+/* What an address is to the CPU and to a card. */
+typedef enum cohi_memory_place {
+    COHI_PLACE_HOST = 0,   /* ordinary memory: the CPU's alone, as far as the engine knows */
+    COHI_PLACE_PINNED = 1, /* memory of the host that the card reaches too */
+    COHI_PLACE_CARD = 2,   /* the CPU cannot load it */
+    COHI_PLACE_OTHER = 3   /* of another card than the endpoint's */
+} cohi_memory_place;
+
+#define COHI_UNKNOWN_BYTES UINT64_MAX
+
 typedef struct cohi_segment_spec {
     int id;
     cohi_memory_kind kind;
@@ -310,6 +331,27 @@ typedef struct cohi_engine_memory {
     /* Where this rank can load and store that region, or NULL: then by `rma`. Fixed after attach.
      */
     void *(*peer_pointer)(cohi_endpoint *endpoint, int id, int rank);
+
+    /* The rest is of memory that is not the host's, and NULL elsewhere. */
+
+    /* Where what runs on this rank's card loads and stores that region, which the CPU cannot; NULL: it
+     * cannot either. Fixed after attach. */
+    void *(*peer_address)(cohi_endpoint *endpoint, int id, int rank);
+
+    /* Sets `bytes` of this rank's segment to zero. */
+    coh_status (*zero)(cohi_endpoint *endpoint, int id, uint64_t offset, uint64_t bytes,
+                       cohi_op *op);
+
+    /* Copies between any two places that this process can name, its own host memory, memory of its
+     * cards, and what peer_address gave. They do not overlap. */
+    coh_status (*copy)(cohi_endpoint *endpoint, void *target, const void *source, size_t bytes,
+                       cohi_op *op);
+
+    /* Bytes that could be committed now; COHI_UNKNOWN_BYTES: it cannot be told. */
+    uint64_t (*available)(cohi_endpoint *endpoint);
+
+    /* What sort of memory `pointer` is in. */
+    cohi_memory_place (*place_of)(cohi_endpoint *endpoint, const void *pointer);
 } cohi_engine_memory;
 
 /* ---- rma: one-sided operations on regions that are not mapped ---- */
@@ -422,6 +464,25 @@ typedef struct cohi_engine_job {
     void (*end)(void);
 } cohi_engine_job;
 
+/* ---- cards: what an engine for memory of a card finds on this host ---- */
+
+typedef struct cohi_engine_card {
+    size_t size;
+    char name[64];
+    unsigned char uuid[16];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    uint64_t memory; /* bytes */
+    int driver;      /* version of its interface: 12080 is 12.8 */
+    int mps;         /* not 0: its contexts are shared by MPS */
+} cohi_engine_card;
+
+typedef struct cohi_engine_cards {
+    size_t size;
+    coh_status (*count)(int *count);
+    coh_status (*look)(int device, cohi_engine_card *card); /* `device` is below the count */
+} cohi_engine_cards;
+
 /* ---- the descriptor ---- */
 
 typedef struct cohi_engine {
@@ -434,6 +495,8 @@ typedef struct cohi_engine {
     const cohi_engine_atomic *atomic;
     const cohi_engine_channel *channel;
     const cohi_engine_job *job;
+    const struct cohi_engine_stream *stream; /* engine/stream.h */
+    const cohi_engine_cards *cards;
 
     /* The library behind it, its version and what it was told to use, for people to read, once a probe
      * went well. False: it cannot be told. NULL: there is no library. */
@@ -466,6 +529,10 @@ bool cohi_engine_library(int index, char *text, size_t room);
 coh_status cohi_engine_allows(const cohi_engine *engine);
 coh_status cohi_engine_admit(const cohi_engine *engine);
 void cohi_engine_dismiss(const cohi_engine *engine);
+
+/* The engine for memory of a card, which no world has as its own. COH_NOT_AVAILABLE where it was not
+ * built, or cannot be opened; whether it can be used its probe tells. */
+coh_status cohi_engine_for_cards(const cohi_engine **engine);
 
 extern const cohi_engine cohi_engine_threads;
 extern const cohi_engine cohi_engine_shm;
