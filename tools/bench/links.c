@@ -161,7 +161,9 @@ static void print_results(struct side *side, const options *chosen)
 static coh_status run_side(struct side *side, const options *chosen)
 {
     coh_options how = COH_OPTIONS_INIT;
+    const char *rank = getenv("COHORT_RANK");
     how.engine = "tcp";
+    cohi_bench_move_to_core(rank ? atoi(rank) : 0); /* the engine's thread goes along */
     coh_status status = coh_init(&how, &side->world);
     if (status != COH_OK)
         return status;
@@ -222,8 +224,6 @@ static int run_job(const options *chosen, int sealed, json_t *results)
                                "2",
                                "--pretend-hosts",
                                "2",
-                               "--bind",
-                               "core",
                                "--env",
                                sealed ? "COHORT_NET=seal" : "COHORT_NET=clear",
                                self,
