@@ -64,10 +64,11 @@ set_property(GLOBAL PROPERTY COHORT_BUILDS_UCX ${COHORT_BUILDS_UCX})
 
 if(COHORT_BUILDS_UCX)
   add_library(cohort-ucx-objects OBJECT
+    engine/modules/apply.c
+    engine/modules/events.c
     engine/modules/parts.c
     engine/modules/segments.c
     engine/ucx/async.c
-    engine/ucx/events.c
     engine/ucx/library.c
     engine/ucx/link.c
     engine/ucx/memory.c
@@ -90,6 +91,83 @@ if(COHORT_BUILDS_UCX)
   target_link_libraries(cohort-ucx PRIVATE cohort-ucx-objects Threads::Threads ${CMAKE_DL_LIBS})
   list(APPEND COHORT_MODULES cohort-ucx)
 endif()
+
+# MPI: one module for each of the two binary interfaces, from the same files. Their headers are needed to build
+# them, and a library of the kind to use one: it is opened at run time.
+set(COHORT_MPI AUTO CACHE STRING "Build the engine over MPI, two modules: AUTO (those whose headers are found), ON (both) or OFF")
+set_property(CACHE COHORT_MPI PROPERTY STRINGS AUTO ON OFF)
+set(COHORT_OPENMPI_INCLUDE "" CACHE PATH "Where Open MPI's mpi.h is, if its compiler wrapper is not to be asked")
+set(COHORT_MPICH_INCLUDE "" CACHE PATH "Where MPICH's mpi.h is, if its compiler wrapper is not to be asked")
+
+# Of the folders that a compiler wrapper names, the one whose mpi.h has the mark of that MPI.
+function(cohort_find_mpi mark given found)
+  set(folders ${given})
+  foreach(wrapper ${ARGN})
+    find_program(program ${wrapper} NO_CACHE)
+    if(program)
+      execute_process(COMMAND ${program} -show OUTPUT_VARIABLE line ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+      string(REGEX MATCHALL "-I[^ ]+" flags "${line}")
+      list(TRANSFORM flags REPLACE "^-I" "")
+      list(APPEND folders ${flags})
+    endif()
+    unset(program)
+  endforeach()
+  set(${found} "" PARENT_SCOPE)
+  foreach(folder ${folders})
+    if(EXISTS ${folder}/mpi.h)
+      file(STRINGS ${folder}/mpi.h lines REGEX "^ *# *define +${mark}" LIMIT_COUNT 1)
+      if(lines)
+        set(${found} ${folder} PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
+function(cohort_add_mpi kind folder)
+  add_library(cohort-mpi-${kind}-objects OBJECT
+    engine/modules/apply.c
+    engine/modules/events.c
+    engine/modules/parts.c
+    engine/modules/segments.c
+    engine/mpi/library.c
+    engine/mpi/link.c
+    engine/mpi/memory.c
+    engine/mpi/mpi.c
+    engine/mpi/process.c
+    engine/mpi/receive.c
+    engine/mpi/send.c
+    engine/mpi/serve.c
+    engine/mpi/thread.c)
+  target_include_directories(cohort-mpi-${kind}-objects SYSTEM PRIVATE ${folder})
+  add_library(cohort-mpi-${kind} MODULE
+    engine/mpi/module.c
+    engine/modules/services.c
+    engine/mapped.c
+    base/dtype.c
+    base/os_basic.c
+    memory/host_atomic.c)
+  target_link_libraries(cohort-mpi-${kind} PRIVATE cohort-mpi-${kind}-objects Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()
+
+set(COHORT_BUILDS_MPI)
+if(COHORT_MPI)
+  cohort_find_mpi(OPEN_MPI "${COHORT_OPENMPI_INCLUDE}" openmpi_folder mpicc.openmpi mpicc)
+  cohort_find_mpi(MPICH_VERSION "${COHORT_MPICH_INCLUDE}" mpich_folder mpicc.mpich mpicc)
+  foreach(kind openmpi mpich)
+    if(${kind}_folder)
+      message(STATUS "engine mpi:${kind}: built, its headers are in ${${kind}_folder}")
+      cohort_add_mpi(${kind} ${${kind}_folder})
+      list(APPEND COHORT_MODULES cohort-mpi-${kind})
+      list(APPEND COHORT_BUILDS_MPI ${kind})
+    elseif(COHORT_MPI STREQUAL "AUTO")
+      message(STATUS "engine mpi:${kind}: not built, its headers (lib${kind}-dev) are not there")
+    else()
+      message(FATAL_ERROR "COHORT_MPI is ${COHORT_MPI}, but the headers for mpi:${kind} (lib${kind}-dev) are not there")
+    endif()
+  endforeach()
+endif()
+set_property(GLOBAL PROPERTY COHORT_BUILDS_MPI ${COHORT_BUILDS_MPI})
 
 set_property(GLOBAL PROPERTY COHORT_MODULES ${COHORT_MODULES})
 foreach(module ${COHORT_MODULES})

@@ -5,7 +5,7 @@
 # including one; tools, tests, examples and bench stand above all layers.
 set -u
 
-layers="base memory secure bootstrap engine core coll start device graph parallel compat"
+layers="base memory secure bootstrap rendezvous engine core coll start device graph parallel compat"
 
 # Prints "file:line: layer may not include other" for each upward include under $1.
 upward_includes() {

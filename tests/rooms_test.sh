@@ -21,7 +21,7 @@ list() {
         nm "$object" | awk -v path="$path" 'NF == 2 && $1 == "U" { print "needs", path, $2 }
             NF == 3 && $2 ~ /^[TDBRCVW]$/ { print "has", path, $3 }'
     done
-    (cd "$root/src" && grep -rHo '^#include "[a-z0-9_/]*\.h"' --include='*.[ch]' base memory secure bootstrap engine core coll start) \
+    (cd "$root/src" && grep -rHo '^#include "[a-z0-9_/]*\.h"' --include='*.[ch]' base memory secure bootstrap rendezvous engine core coll start) \
         | sed 's/^\([^:]*\):#include "\(.*\)"$/includes \1 \2/'
 }
 

@@ -172,6 +172,7 @@ static coh_status parse_knob(const cohi_knob *knob, void *field)
         text = knob->default_text;
     switch (knob->type) {
     case COHI_KNOB_TEXT:
+    case COHI_KNOB_SECRET:
         *(const char **)field = text;
         return COH_OK;
     case COHI_KNOB_SIZE:

@@ -12,6 +12,7 @@
 
 typedef enum cohi_knob_type {
     COHI_KNOB_TEXT,    /* const char *, as given */
+    COHI_KNOB_SECRET,  /* the same, and never shown */
     COHI_KNOB_SIZE,    /* uint64_t bytes: 64K, 2G; "auto" is 0 */
     COHI_KNOB_SECONDS, /* uint64_t nanoseconds: 30, 0.5, 500ms, 2m; "off" is 0 */
     COHI_KNOB_FLAG,    /* uint64_t 0 or 1: 0/1, no/yes, off/on */
@@ -78,6 +79,14 @@ typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
     X(net, COHI_KNOB_NET, "COHORT_NET", "seal",                                                    \
       "what travels between hosts: seal, encrypted and authenticated; clear, as it is, on a "      \
       "network that is trusted (docs/security.md)")                                                \
+    X(port, COHI_KNOB_TEXT, "COHORT_PORT", "",                                                     \
+      "the port at which rank 0 waits for other hosts under torchrun and the like; by itself the " \
+      "one after MASTER_PORT")                                                                     \
+    X(secret, COHI_KNOB_SECRET, "COHORT_SECRET", "",                                               \
+      "what ranks of several hosts prove themselves by under torchrun and the like: 64 "           \
+      "hexadecimal digits, the same on all (openssl rand -hex 32)")                                \
+    X(secret_file, COHI_KNOB_TEXT, "COHORT_SECRET_FILE", "",                                       \
+      "the file that has it, which nobody else may read")                                          \
     X(init_timeout, COHI_KNOB_SECONDS, "COHORT_INIT_TIMEOUT", "30",                                \
       "how long to wait at init since the last rank that came, up to ten times that in all")       \
     X(spin, COHI_KNOB_TEXT, "COHORT_SPIN", "auto",                                                 \
@@ -107,6 +116,7 @@ typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
       "set by cohort run: the descriptor on which the job is described")
 
 #define COHI_KNOB_FIELD_COHI_KNOB_TEXT    const char *
+#define COHI_KNOB_FIELD_COHI_KNOB_SECRET  const char *
 #define COHI_KNOB_FIELD_COHI_KNOB_SIZE    uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_SECONDS uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_FLAG    uint64_t

@@ -280,6 +280,14 @@ void cohi_os_address_text(const cohi_os_address *address, char text[COHI_OS_ADDR
  * `choice` is neither. */
 int cohi_os_addresses(const char *choice, cohi_os_address *addresses, int room);
 
+/*
+ * The addresses of a name or a numeric address, up to `room`, those of IPv4 first; what they are asked of
+ * may take its time, or never answer. 0 and *count; or a code of getaddrinfo(3), for
+ * cohi_os_resolve_text.
+ */
+int cohi_os_resolve(const char *name, cohi_os_address *addresses, int room, int *count);
+const char *cohi_os_resolve_text(int code);
+
 /* Listens on the address, or on all for NULL; port 0 is any that is free. *port is the one. */
 int cohi_os_net_listen(const cohi_os_address *address, uint16_t *port, int *fd);
 

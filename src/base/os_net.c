@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -108,6 +109,29 @@ int cohi_os_addresses(const char *choice, cohi_os_address *addresses, int room)
                 count++;
     freeifaddrs(all);
     return count;
+}
+
+/* ---- names ---- */
+
+int cohi_os_resolve(const char *name, cohi_os_address *addresses, int room, int *count)
+{
+    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *all;
+    int code = getaddrinfo(name, NULL, &hints, &all);
+    *count = 0;
+    if (code)
+        return code;
+    for (int family = 4; family <= 6; family += 2)
+        for (struct addrinfo *at = all; at && *count < room; at = at->ai_next)
+            if (read_address(at->ai_addr, &addresses[*count]) && addresses[*count].family == family)
+                ++*count;
+    freeaddrinfo(all);
+    return *count > 0 ? 0 : EAI_NONAME;
+}
+
+const char *cohi_os_resolve_text(int code)
+{
+    return gai_strerror(code);
 }
 
 /* ---- connections ---- */

@@ -6,10 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,6 +25,15 @@ struct message {
 };
 
 enum { FDS = 2 }; /* that come with it: board, listener */
+
+void cohi_launch_end(cohi_launch *launch)
+{
+    if (launch->let_go)
+        launch->let_go(launch->kept);
+    cohi_os_close(launch->listener);
+    cohi_board_close(&launch->board);
+    *launch = (cohi_launch)COHI_NO_LAUNCH;
+}
 
 /* ---- the launcher's side ---- */
 
@@ -78,47 +85,6 @@ coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int bo
 int cohi_launch_present(const cohi_config *config)
 {
     return *config->rank || *config->size || *config->job_fd;
-}
-
-/* What other launchers set to the number of processes that they start. A batch script of Slurm is
- * one process with some of Slurm's variables, but a step of one task. */
-static const char *const others_sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE",
-                                           "SLURM_STEP_NUM_TASKS"};
-
-/* Lists those that are above 1 as "NAME=VALUE, ..."; the last value, or 0 where there is none. */
-static long list_others(char *list, size_t bytes)
-{
-    long ranks = 0;
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof others_sizes / sizeof *others_sizes; i++) {
-        const char *text = getenv(others_sizes[i]);
-        long value = text ? strtol(text, NULL, 10) : 0;
-        if (value <= 1 || used >= bytes)
-            continue;
-        ranks = value;
-        used += (size_t)snprintf(list + used, bytes - used, "%s%s=%ld", used ? ", " : "",
-                                 others_sizes[i], value);
-    }
-    return ranks;
-}
-
-bool cohi_launch_has_other(void)
-{
-    char list[256];
-    return list_others(list, sizeof list) > 0;
-}
-
-coh_status cohi_launch_refuse_others(void)
-{
-    char list[256];
-    long ranks = list_others(list, sizeof list);
-    if (ranks == 0)
-        return COH_OK;
-    return cohi_fail(COH_NOT_AVAILABLE,
-                     "coh_init: another launcher started this process with others (%s), and Cohort "
-                     "cannot join them: each would be a world of one. Start the program by cohort "
-                     "run -n %ld, or set fall_back in coh_options if a world of one is meant",
-                     list, ranks);
 }
 
 static coh_status check_complete(const cohi_config *config)
@@ -282,7 +248,7 @@ static coh_status keep_listener(const struct message *message, int *listener)
     return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
 }
 
-static coh_status accept_first(const cohi_config *config, cohi_launch *launch)
+coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
 {
     int rank, size, fd, fds[FDS] = {-1, -1};
     struct message message;
@@ -313,47 +279,5 @@ static coh_status accept_first(const cohi_config *config, cohi_launch *launch)
         cohi_os_close(launch->listener);
         cohi_board_close(&launch->board);
     }
-    return status;
-}
-
-/* What this process was told, for joining again after it finalized, or for joining a second time. */
-static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct told {
-    pid_t process; /* that was told; a forked child was not */
-    coh_unique_id id;
-    int rank;
-    int size;
-    uint32_t joins;
-    int listener; /* of rank 0; -1: none */
-} told;
-
-/* A copy of the socket for other hosts, or -1. */
-static coh_status copy_listener(int listener, int *copy)
-{
-    *copy = -1;
-    int error = listener < 0 ? 0 : cohi_os_fd_copy(listener, copy);
-    return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
-}
-
-/* The launcher's board serves the first job alone; leaders make one for each of the others. */
-static coh_status accept_again(cohi_launch *launch)
-{
-    *launch = (cohi_launch){.rank = told.rank, .size = told.size, .board = {.fd = -1}};
-    coh_status status = copy_listener(told.listener, &launch->listener);
-    return status == COH_OK ? cohi_unique_id_derive(&told.id, told.joins, &launch->id) : status;
-}
-
-coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
-{
-    pthread_mutex_lock(&told_lock);
-    bool again = told.process == getpid();
-    coh_status status = again ? accept_again(launch) : accept_first(config, launch);
-    if (status == COH_OK && !again)
-        told = (struct told){getpid(), launch->id, launch->rank, launch->size, 0, -1};
-    if (status == COH_OK && !again && launch->listener >= 0)
-        (void)copy_listener(launch->listener, &told.listener);
-    if (status == COH_OK)
-        told.joins++;
-    pthread_mutex_unlock(&told_lock);
     return status;
 }

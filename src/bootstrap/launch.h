@@ -5,8 +5,7 @@
  * the job's unique id, this process's rank, the size, the descriptor of its host's board, and for
  * rank 0 of a job on several hosts the socket on which it listens for the others. The id is a
  * secret, so it travels neither in the environment nor in an argument list. The first process
- * that reads it is the rank, and may join again, each time by an id derived from the first;
- * another one finds nothing there and is told so.
+ * that reads it is the rank; another one finds nothing there and is told so.
  */
 #ifndef COHI_BOOTSTRAP_LAUNCH_H
 #define COHI_BOOTSTRAP_LAUNCH_H
@@ -20,7 +19,17 @@ typedef struct cohi_launch {
     int size;
     cohi_board board; /* the launcher's; when joining again, head is NULL */
     int listener;     /* of rank 0, for leaders on other hosts (bootstrap/root.h); -1: none */
+    void *kept;       /* what must stay open until the rank has joined, or NULL */
+    void (*let_go)(void *kept);
 } cohi_launch;
+
+#define COHI_NO_LAUNCH                      \
+    {                                       \
+        .board = {.fd = -1}, .listener = -1 \
+    }
+
+/* Closes listener and board, and lets go what was kept. */
+void cohi_launch_end(cohi_launch *launch);
 
 /* Makes the socket pair and leaves the message in it; *fd is to be inherited by the rank (it is
  * not close-on-exec). The caller closes *fd, and its own board_fd and listener_fd (-1: none) when it
@@ -30,14 +39,6 @@ coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int bo
 
 /* Whether the environment says that a launcher started this process. */
 int cohi_launch_present(const cohi_config *config);
-
-/* Whether the environment says that another launcher (mpirun, srun, torchrun) started this process
- * together with others. */
-bool cohi_launch_has_other(void);
-
-/* Fails with COH_NOT_AVAILABLE in that case, and names the variables: they could not find each
- * other. */
-coh_status cohi_launch_refuse_others(void);
 
 /* Takes the message. COH_INVALID_ARGUMENT when the environment is contradictory,
  * COH_NOT_AVAILABLE when the descriptor is closed or was used up, with what to do about it. */

@@ -9,21 +9,6 @@
 
 #define CONNECT_NS (250 * COHI_NS_PER_MS) /* for one address; it is tried again */
 
-/* Whether one of the root's addresses is this host's own. */
-static bool is_own(const cohi_root *root)
-{
-    enum { ROOM = 64 };
-    cohi_os_address own[ROOM];
-    int count = cohi_os_addresses("", own, ROOM);
-    if (count < ROOM)
-        count += cohi_os_addresses("lo", own + count, ROOM - count);
-    for (int i = 0; i < root->count; i++)
-        for (int j = 0; j < count; j++)
-            if (memcmp(&root->addresses[i], &own[j], sizeof own[j]) == 0)
-                return true;
-    return false;
-}
-
 void cohi_reach_begin(cohi_reach *reach, const cohi_id_layout *id, int rank, int size)
 {
     *reach = (cohi_reach){.fd = -1,
@@ -32,7 +17,8 @@ void cohi_reach_begin(cohi_reach *reach, const cohi_id_layout *id, int rank, int
     memcpy(reach->self.secret, id->secret, sizeof reach->self.secret);
     memcpy(reach->self.job, id->name, sizeof reach->self.job);
     cohi_root_read(id, &reach->root);
-    reach->is_far = reach->root.count > 0 && !is_own(&reach->root);
+    reach->is_far =
+        reach->root.count > 0 && !cohi_root_is_own(reach->root.addresses, reach->root.count);
 }
 
 const char *cohi_reach_describe(const cohi_reach *reach, char text[COHI_REACH_TEXT])

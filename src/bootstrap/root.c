@@ -1,5 +1,6 @@
 #include "bootstrap/root.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -176,7 +177,53 @@ coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *l
     return *listener >= 0 ? COH_OK : listen_for(config, id, listener);
 }
 
-coh_status coh_unique_id_create(coh_unique_id *id)
+coh_status cohi_root_listen_at(const cohi_config *config, unsigned port, int *listener)
+{
+    cohi_root root = {.port = (uint16_t)port};
+    coh_status status =
+        *config->net_interface ? choose_addresses(config->net_interface, &root) : COH_OK;
+    if (status != COH_OK)
+        return status;
+    int error =
+        cohi_os_net_listen(root.count == 1 ? &root.addresses[0] : NULL, &root.port, listener);
+    if (error == EADDRINUSE)
+        return cohi_fail(COH_NOT_AVAILABLE,
+                         "coh_init: rank 0 cannot listen for other hosts: port %u is in use; "
+                         "choose another on all ranks by COHORT_PORT",
+                         port);
+    if (error)
+        return cohi_fail_os(error, "coh_init: rank 0 cannot listen for other hosts at port %u",
+                            port);
+    cohi_log(COH_LOG_INFO, "init: rank 0 listens for other hosts at port %u", port);
+    return COH_OK;
+}
+
+void cohi_root_point(const cohi_os_address *addresses, int count, unsigned port, coh_unique_id *id)
+{
+    cohi_id_layout layout;
+    cohi_root root = {.port = (uint16_t)port,
+                      .count = count < COHI_ROOT_ADDRESSES ? count : COHI_ROOT_ADDRESSES};
+    memcpy(root.addresses, addresses, (size_t)root.count * sizeof *addresses);
+    memcpy(&layout, id->bytes, sizeof layout);
+    write_root(&root, &layout);
+    cohi_unique_id_write(&layout, id);
+}
+
+bool cohi_root_is_own(const cohi_os_address *addresses, int count)
+{
+    enum { ROOM = 64 };
+    cohi_os_address own[ROOM];
+    int own_count = cohi_os_addresses("", own, ROOM);
+    if (own_count < ROOM)
+        own_count += cohi_os_addresses("lo", own + own_count, ROOM - own_count);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < own_count; j++)
+            if (memcmp(&addresses[i], &own[j], sizeof own[j]) == 0)
+                return true;
+    return false;
+}
+
+static coh_status create_id(coh_unique_id *id)
 {
     cohi_config config;
     coh_unique_id made;
@@ -195,5 +242,13 @@ coh_status coh_unique_id_create(coh_unique_id *id)
         status = keep(&made, listener);
     if (status == COH_OK)
         *id = made;
+    return status;
+}
+
+coh_status coh_unique_id_create(coh_unique_id *id)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = create_id(id);
+    cohi_cancel_release(held);
     return status;
 }

@@ -27,6 +27,15 @@ typedef struct cohi_root {
  */
 coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *listener);
 
+/* The same at one port, for ranks of other hosts that know where by another way than the id. */
+coh_status cohi_root_listen_at(const cohi_config *config, unsigned port, int *listener);
+
+/* Writes into *id where rank 0 listens; what does not fit is left out. */
+void cohi_root_point(const cohi_os_address *addresses, int count, unsigned port, coh_unique_id *id);
+
+/* Whether one of the addresses is this host's own. */
+bool cohi_root_is_own(const cohi_os_address *addresses, int count);
+
 /* The socket that this process keeps for the id, which is the caller's then; -1: none. */
 int cohi_root_claim(const coh_unique_id *id);
 

@@ -44,6 +44,34 @@ coh_status cohi_unique_id_make(coh_unique_id *id)
     return COH_OK;
 }
 
+/* Two hashes of the job: they tell jobs apart and keep no secret. */
+static void hash_job(const char *job, uint64_t hashes[2])
+{
+    static const uint64_t seeds[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x9e3779b97f4a7c15)};
+    for (int i = 0; i < 2; i++)
+        hashes[i] = hash_of(seeds[i], job, strlen(job));
+}
+
+void cohi_unique_id_name(const char *job, const unsigned char secret[COHI_SECRET_BYTES],
+                         coh_unique_id *id)
+{
+    uint64_t hashes[2];
+    cohi_id_layout layout = {.check = 0};
+    hash_job(job, hashes);
+    memcpy(layout.magic, id_magic, sizeof layout.magic);
+    memcpy(layout.name, hashes, sizeof layout.name);
+    memcpy(layout.secret, secret, sizeof layout.secret);
+    cohi_unique_id_write(&layout, id);
+}
+
+void cohi_unique_id_meeting(const char *purpose, const char *job, char name[COHI_SOCKET_NAME_BYTES])
+{
+    uint64_t hashes[2];
+    hash_job(job, hashes);
+    snprintf(name, COHI_SOCKET_NAME_BYTES, "cohort-%.8s-%016llx%016llx", purpose,
+             (unsigned long long)hashes[0], (unsigned long long)hashes[1]);
+}
+
 coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout)
 {
     cohi_id_layout read;

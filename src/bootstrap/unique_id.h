@@ -22,6 +22,14 @@ typedef struct cohi_id_layout {
 /* Makes an id that is like no other, of a job on one host. */
 coh_status cohi_unique_id_make(coh_unique_id *id);
 
+/* Makes the id that all make who name the same job and have the same secret, of a job on one host. */
+void cohi_unique_id_name(const char *job, const unsigned char secret[COHI_SECRET_BYTES],
+                         coh_unique_id *id);
+
+/* The abstract socket name for `purpose` of those who name the same job, before they have an id. */
+void cohi_unique_id_meeting(const char *purpose, const char *job,
+                            char name[COHI_SOCKET_NAME_BYTES]);
+
 /* Reads an id. COH_INVALID_ARGUMENT when it was not made by coh_unique_id_create, or was cut. */
 coh_status cohi_unique_id_read(const coh_unique_id *id, cohi_id_layout *layout);
 

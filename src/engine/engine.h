@@ -33,6 +33,7 @@
 
 #include "base/config.h"
 #include "bootstrap/group.h"
+#include "bootstrap/traffic.h"
 
 #include <cohort.h>
 #include <stdatomic.h>
@@ -41,7 +42,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 2
+#define COHI_CONTRACT 3
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -131,6 +132,11 @@ typedef struct cohi_upcalls {
     /* A message from `from` on its channel to this rank, whole and in order. `bytes` are valid
      * during the call. */
     void (*deliver)(void *world, int from, const void *bytes, size_t count);
+
+    /* The program ends the library behind the engine while the world is still open (MPI_Finalize), on all
+     * ranks. From the thread that does so, while the library still works: core parts from the others as it
+     * would at finalize, and calls `leave`. A finalize that follows finds that done. */
+    void (*part)(void *world);
 } cohi_upcalls;
 
 /*
@@ -160,6 +166,8 @@ typedef struct cohi_engine_args {
     void *world;             /* the upcalls' first argument */
     const coh_unique_id *id; /* the job's, valid during open: what ranks of several hosts prove
                               * themselves by. NULL: the ranks are threads */
+    cohi_traffic *traffic;   /* [size], valid until close: where an engine that reaches other hosts
+                              * counts what goes to each rank. NULL: nobody looks */
 } cohi_engine_args;
 
 /* How what travels to other hosts is protected. The texts are for people (registry.c). */
@@ -391,6 +399,33 @@ typedef struct cohi_engine_channel {
                        const void *body, size_t body_bytes, cohi_op *op);
 } cohi_engine_channel;
 
+/* ---- job: ranks that the library behind the engine brings ---- */
+
+/*
+ * There where the library behind the engine was started as a job of its own and knows who is which
+ * rank of how many (MPI below mpirun). Where coh_init finds no launcher of Cohort's own, and such an
+ * engine is asked for by name, rank and size are taken from it: rank 0 makes the unique id, `share`
+ * takes it to the others, and from there on the ranks join as all others do.
+ *
+ * All slots are called by one thread, before the endpoint is opened and after that by `end` alone.
+ * They may block, since they are the library's own collective start, up to `deadline_ns` where it can
+ * be told to.
+ */
+typedef struct cohi_engine_job {
+    size_t size;
+
+    /* Starts the library, if nobody has, and tells which rank of how many this process is: 0 of 1
+     * where it was started alone. On failure nothing is left. */
+    coh_status (*begin)(uint64_t deadline_ns, int *rank, int *size);
+
+    /* Called by all ranks of the job in the same order: on return each has rank 0's `count` bytes. */
+    coh_status (*share)(void *bytes, size_t count, uint64_t deadline_ns);
+
+    /* Undoes `begin`, once the rank has joined or could not. An endpoint that is open needs the
+     * library still. */
+    void (*end)(void);
+} cohi_engine_job;
+
 /* ---- the descriptor ---- */
 
 typedef struct cohi_engine {
@@ -402,6 +437,7 @@ typedef struct cohi_engine {
     const cohi_engine_rma *rma;
     const cohi_engine_atomic *atomic;
     const cohi_engine_channel *channel;
+    const cohi_engine_job *job;
 
     /* The library behind it, its version and what it was told to use, for people to read, once a probe
      * went well. False: it cannot be told. NULL: there is no library. */
@@ -415,13 +451,23 @@ typedef struct cohi_engine {
  * COH_NOT_AVAILABLE with its reason. */
 coh_status cohi_engine_select(const char *name, const cohi_need *need, const cohi_engine **engine);
 
+/* The engine called `name` if it brings its own rank and size, else NULL: so too for NULL and "any",
+ * since an engine is asked for its job only by name. */
+const cohi_engine *cohi_engine_with_job(const char *name);
+
+/* The engine whose job this process is in already, since the program itself started the library behind it
+ * (MPI_Init); NULL: none. */
+const cohi_engine *cohi_engine_with_running_job(void);
+
 /* What the engine of that index, of which coh_engine_name knows the name, is for. */
 const char *cohi_engine_summary(int index);
 
 /* What the engine of that index, which is available, says of the library behind it; false: nothing. */
 bool cohi_engine_library(int index, char *text, size_t room);
 
-/* Around each endpoint: whether the facts of the engine allow one more in this process. */
+/* Whether the facts of the engine allow one more endpoint in this process; the others go around each
+ * endpoint. */
+coh_status cohi_engine_allows(const cohi_engine *engine);
 coh_status cohi_engine_admit(const cohi_engine *engine);
 void cohi_engine_dismiss(const cohi_engine *engine);
 

@@ -7,6 +7,8 @@
 #include "base/unknown.h"
 #include "bootstrap/launch.h"
 #include "bootstrap/root.h"
+#include "rendezvous/again.h"
+#include "start/engine_job.h"
 #include "start/init_threads.h"
 #include "start/join.h"
 #include "start/provider.h"
@@ -97,6 +99,34 @@ static coh_status fall_back(const coh_options *options, const cohi_config *confi
     return init_alone(&alone, config, world);
 }
 
+/* A launcher that started nobody else is found out by asking it, where its variables do not say so. */
+static coh_status init_together(const cohi_provider *provider, const coh_options *options,
+                                const cohi_config *config, coh_world **world)
+{
+    cohi_launch launch;
+    coh_status status = cohi_ask_again(provider, config, &launch);
+    if (status != COH_OK)
+        return status;
+    if (launch.rank == 0)
+        cohi_log(COH_LOG_INFO, "init: %d ranks, by %s", launch.size, provider->name);
+    bool alone = launch.size == 1 && !launch.board.head;
+    status =
+        alone ? init_alone(options, config, world) : cohi_join(&launch, options, config, world);
+    cohi_launch_end(&launch);
+    return status;
+}
+
+static coh_status init_in_job(const coh_options *options, const cohi_config *config,
+                              coh_world **world)
+{
+    const cohi_engine *engine = cohi_engine_job_find(options, config);
+    if (engine)
+        return cohi_engine_job_join(engine, options, config, world);
+    const cohi_provider *provider = cohi_provider_find(config);
+    return provider ? init_together(provider, options, config, world)
+                    : init_alone(options, config, world);
+}
+
 static coh_status init(const coh_options *given, coh_world **world)
 {
     coh_options options;
@@ -106,9 +136,7 @@ static coh_status init(const coh_options *given, coh_world **world)
         return status;
     if (!*config.rank || strcmp(config.rank, "0") == 0)
         warn_of_unknown_variables();
-    const cohi_provider *provider = cohi_provider_find(&config);
-    status =
-        provider ? provider->join(&options, &config, world) : init_alone(&options, &config, world);
+    status = init_in_job(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call("coh_init", status);
@@ -178,7 +206,7 @@ static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
                           .board = {.fd = -1},
                           .listener = cohi_root_claim(id)};
     status = cohi_join(&launch, &options, &config, world);
-    cohi_os_close(launch.listener);
+    cohi_launch_end(&launch);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call(call, status);

@@ -57,6 +57,18 @@ static coh_status make_board(void *context, const int *ranks, int count, cohi_bo
     return cohi_init_board(&spec, maker->size > 1, maker->config, board);
 }
 
+/* Where a launcher made the board it shows from the first moment that this rank has come. */
+static coh_status announce(const cohi_launch *launch)
+{
+    cohi_slot *slot = launch->board.head ? cohi_board_slot(&launch->board, launch->rank) : NULL;
+    if (launch->board.head && !slot)
+        return cohi_fail(COH_MISMATCH, "coh_init: the job's board has no place for rank %d",
+                         launch->rank);
+    if (slot)
+        cohi_init_announce(slot);
+    return COH_OK;
+}
+
 static coh_status join_group(cohi_launch *launch, const cohi_config *config, cohi_group **group)
 {
     struct board_maker maker = {.size = launch->size, .config = config};
@@ -94,7 +106,9 @@ coh_status cohi_join(cohi_launch *launch, const coh_options *options, const cohi
                      coh_world **world)
 {
     coh_world *made;
-    coh_status status = cohi_process_set_up();
+    coh_status status = announce(launch);
+    if (status == COH_OK)
+        status = cohi_process_set_up();
     if (status == COH_OK)
         status = cohi_world_new(launch->rank, launch->size, &made);
     if (status != COH_OK)

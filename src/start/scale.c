@@ -19,7 +19,8 @@ static uint64_t each_peer(void)
     size_t team = EACH(coh_team, ranks) + EACH(coh_team, indices) + EACH(coh_team, meets)
                   + EACH(coh_team, slots);
     size_t host_team = EACH(coh_team, indices);
-    size_t slot = sizeof(uint64_t) + 2 * sizeof(cohi_record); /* verdict; records of the world */
+    size_t slot = sizeof(uint64_t) + 2 * sizeof(cohi_record) /* verdict; records of the world */
+                  + sizeof(cohi_traffic);
     size_t group = EACH(cohi_group, children) + EACH(cohi_group, set) + EACH(cohi_group, host_of)
                    + EACH(cohi_group, absent);
     size_t engine = EACH(cohi_endpoint, addresses) + EACH(cohi_endpoint, host_of)

@@ -51,6 +51,7 @@ const cohi_upcalls cohi_core_upcalls = {
     .attend = cohi_mailbox_attend,
     .arrived = arrived,
     .deliver = deliver,
+    .part = cohi_finalize_ahead,
 };
 
 /* ---- step 1: what this rank brings ---- */
@@ -113,11 +114,26 @@ static void introduce(coh_world *world, const cohi_engine *engine, const cohi_co
     cohi_init_announce(world->slot);
 }
 
+/* Where the engine counts what goes to other hosts; NULL where there are none. */
+static coh_status prepare_traffic(coh_world *world, cohi_traffic **traffic)
+{
+    const cohi_board_head *head = world->board->head;
+    *traffic = NULL;
+    if (head->locals == head->size)
+        return COH_OK;
+    coh_status status = cohi_board_commit_traffic(world->board, world->rank);
+    if (status == COH_OK)
+        *traffic = cohi_slot_traffic(world->slot, world->size);
+    return status;
+}
+
 static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
 {
     cohi_engine_args args = {
         .rank = world->rank,
-        .need = {.size = world->size, .in_process = world->crew != NULL},
+        .need = {.size = world->size,
+                 .in_process = world->crew != NULL,
+                 .hosts = world->group ? cohi_group_hosts(world->group) : 0},
         .config = config,
         .deadline_ns = deadline_ns,
         .crew = world->crew ? &world->crew->space : NULL,
@@ -125,7 +141,9 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
         .world = world,
         .id = world->id,
     };
-    coh_status status = cohi_engine_admit(world->engine);
+    coh_status status = prepare_traffic(world, &args.traffic);
+    if (status == COH_OK)
+        status = cohi_engine_admit(world->engine);
     if (status != COH_OK)
         return status;
     status = world->engine->lifecycle->open(&args, &world->endpoint);

@@ -21,6 +21,40 @@ COHORT_WARN=9 "$cohort" info >"$folder/out"
 grep -qE 'COHORT_WARN +9 +environment' "$folder/out" || fail "the origin of a setting"
 COHORT_WARN=later "$cohort" info >"$folder/out"
 says out "COHORT_WARN: 'later' is not a time"
+
+# The launcher that would be used, and why another would not: the innermost first, then the one that carries the id.
+launchers="TORCHELASTIC_RUN_ID= MLX_RANK= MLX_HOSTFILE= PMIX_NAMESPACE= PMIX_RANK= PMI_FD= PMI_RANK= PMI_SIZE= WORLD_SIZE= \
+    SLURM_STEP_NUM_TASKS= OMPI_COMM_WORLD_SIZE="
+# used NAME VARIABLE...: it is the one and only, with these variables.
+used() {
+    name=$1
+    shift
+    # shellcheck disable=SC2086 # a list of words
+    env $launchers "$@" "$cohort" info >"$folder/out" || fail "cohort info with $*"
+    [ "$(sed -n '/^launchers/,/^settings/p' "$folder/out" | grep -cE '  yes  ')" = 1 ] || fail "one is used, with $*"
+    grep -qE "^  $name +yes +" "$folder/out" || fail "$name is used with $*"
+}
+all="SLURM_STEP_NUM_TASKS=2 WORLD_SIZE=2"
+# shellcheck disable=SC2086 # a list of words
+{
+    used Slurm SLURM_STEP_NUM_TASKS=2
+    used environment $all
+    used PMI-1 $all PMI_FD=5 PMI_RANK=0 PMI_SIZE=2
+    all="$all PMI_FD=5 PMI_RANK=0 PMI_SIZE=2 PMIX_NAMESPACE=x PMIX_RANK=0"
+    used PMIx $all
+    used mlx.launch $all MLX_RANK=0
+    used torchrun $all TORCHELASTIC_RUN_ID=none MLX_RANK=0
+    used 'cohort run' $all TORCHELASTIC_RUN_ID=none COHORT_RANK=0
+    used 'another launcher' OMPI_COMM_WORLD_SIZE=2
+    used PMIx OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=x PMIX_RANK=0 WORLD_SIZE=1
+    grep -qE '^  environment +no +WORLD_SIZE=1; it started one process$' "$folder/out" || fail "one process"
+    grep -qE '^  another launcher +no +OMPI_COMM_WORLD_SIZE=2; PMIx goes first$' "$folder/out" || fail "who goes first"
+    env $launchers "$cohort" info >"$folder/out"
+}
+says out "none: a program that is started like this is a world of one"
+COHORT_SECRET=0123456789 "$cohort" info >"$folder/out"
+grep -q 0123456789 "$folder/out" && fail "a secret was shown"
+says out "(not shown)"
 run 0 info --json
 valid
 for word in '"engines"' '"COHORT_HEAP"' '"origin"' '"cores_usable"' '"host_id"'; do

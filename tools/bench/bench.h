@@ -514,7 +514,4 @@ void cohi_bench_print_head(const json_t *report);
 /* "9.21 ns", "14.0 us", "1.31 ms". */
 void cohi_bench_time_text(double nanoseconds, char *text, size_t room);
 
-/* "64 KiB", "1.5 MiB". */
-void cohi_bench_size_text(uint64_t bytes, char *text, size_t room);
-
 #endif

@@ -259,7 +259,7 @@ static void fill_cells(const json_t *row, cohi_table_row *cells)
     double bytes = number(row, "bytes"), time = number(row, "median_ns");
     snprintf(cells->cell[BENCHMARK], COHI_TABLE_CELL_BYTES, "%s",
              json_string_value(json_object_get(row, "benchmark")));
-    cohi_bench_size_text((uint64_t)bytes, cells->cell[BYTES], COHI_TABLE_CELL_BYTES);
+    cohi_bytes_text((uint64_t)bytes, cells->cell[BYTES], COHI_TABLE_CELL_BYTES);
     snprintf(cells->cell[NET], COHI_TABLE_CELL_BYTES, "%s", sealed ? "sealed" : "in the clear");
     cohi_bench_time_text(time, cells->cell[TIME], COHI_TABLE_CELL_BYTES);
     snprintf(cells->cell[RATE], COHI_TABLE_CELL_BYTES, "%.3g", bytes / time);

@@ -144,7 +144,9 @@ static coh_status outcome(const coh_request *request, const char *call)
     if (status == COH_LENGTH_MISMATCH)
         return fail_length(request, call);
     int peer = atomic_load(&((coh_request *)request)->peer);
-    coh_status lost = cohi_verdict_check(world, call, peer);
+    coh_status lost = status == COH_PEER_LOST
+                          ? cohi_verdict_presume(world, call, peer, COHI_LOSS_LINK)
+                          : cohi_verdict_check(world, call, peer);
     if (lost != COH_OK)
         return cohi_message_tell(request, lost);
     return cohi_world_fail(world, call, status, "the message of %zu bytes %s rank %d failed: %s",

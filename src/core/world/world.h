@@ -120,6 +120,7 @@ struct coh_world {
         *delays;         /* what holds puts back, or NULL: the engine (core/health/order.h) */
     bool watched;        /* by the watcher thread */
     atomic_bool parting; /* in the last meeting, from which others leave as soon as they can */
+    atomic_int parted;   /* not 0: it has parted ahead of finalize, with that status less one */
     pthread_mutex_t team_lock; /* of the next three */
     coh_team *teams;           /* all, destroyed ones too */
     uint64_t free_teams;       /* numbers, a bit each */

@@ -48,6 +48,7 @@ static cohi_tcp_link *new_link(cohi_endpoint *endpoint, int rank)
     link->source = COHI_TCP_SOURCE_LINK;
     link->endpoint = endpoint;
     link->rank = rank;
+    link->traffic = endpoint->traffic ? &endpoint->traffic[rank] : &link->uncounted;
     link->fd = -1;
     pthread_mutex_init(&link->reading, NULL);
     pthread_mutex_init(&link->landing, NULL);

@@ -112,7 +112,7 @@ static int read_payload(cohi_tcp_link *link, size_t *moved, size_t *asked, const
     pthread_mutex_unlock(lock);
     size_t placed = *moved < parts[0].iov_len ? *moved : parts[0].iov_len;
     in->to = *moved - placed;
-    link->traffic.received += *moved;
+    cohi_traffic_add(&link->traffic->received, *moved);
     if (!*wrong && placed > 0)
         *wrong = advance_payload(link, placed);
     return error;
@@ -128,7 +128,7 @@ static int read_some(cohi_tcp_link *link, size_t *moved, size_t *asked, const ch
     *asked = part.iov_len;
     int error = cohi_tcp_socket_read(link->fd, &part, 1, moved);
     in->to += *moved;
-    link->traffic.received += *moved;
+    cohi_traffic_add(&link->traffic->received, *moved);
     return error;
 }
 
@@ -155,7 +155,7 @@ static bool open_for_caller(cohi_tcp_link *link, size_t bytes, const char **wron
 static bool open_record(cohi_tcp_link *link, size_t bytes, cohi_seal_kind kind, const char **wrong)
 {
     cohi_tcp_in *in = &link->in;
-    link->traffic.received += bytes;
+    cohi_traffic_add(&link->traffic->received, bytes);
     if (kind == COHI_SEAL_DATA && in->left > 0 && is_for_caller(in, bytes))
         return open_for_caller(link, bytes, wrong);
     bool opened = cohi_tcp_stream_open(&link->stream, in->bytes + in->to);

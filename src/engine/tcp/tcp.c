@@ -36,13 +36,15 @@ static uint64_t tick_of(uint64_t link_timeout_ns)
 
 static void tell_traffic(const cohi_tcp_link *link)
 {
-    const cohi_tcp_traffic *traffic = &link->traffic;
-    cohi_log(COH_LOG_INFO,
-             "tcp: rank %d and rank %d: %llu requests, %llu bytes sent, %llu received, %llu waits "
-             "for the network",
-             link->endpoint->rank, link->rank, (unsigned long long)traffic->requests,
-             (unsigned long long)traffic->sent, (unsigned long long)traffic->received,
-             (unsigned long long)traffic->waits);
+    const cohi_traffic *traffic = link->traffic;
+    cohi_log(
+        COH_LOG_INFO,
+        "tcp: rank %d and rank %d: %llu operations, %llu bytes sent, %llu received, %llu waits "
+        "for the network",
+        link->endpoint->rank, link->rank, (unsigned long long)atomic_load(&traffic->operations),
+        (unsigned long long)atomic_load(&traffic->sent),
+        (unsigned long long)atomic_load(&traffic->received),
+        (unsigned long long)atomic_load(&traffic->waits));
 }
 
 static void tcp_close(cohi_endpoint *endpoint)
@@ -94,6 +96,7 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->size = args->need.size;
     made->upcalls = args->upcalls;
     made->world = args->world;
+    made->traffic = args->traffic;
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
     made->limits = cohi_seal_limits_usual;

@@ -199,14 +199,6 @@ typedef struct cohi_tcp_count {
     uint64_t complete;
 } cohi_tcp_count;
 
-/* What went over a link. Counted where the bytes move, under the lock that is held there anyway. */
-typedef struct cohi_tcp_traffic {
-    uint64_t requests; /* of this rank */
-    uint64_t sent;     /* bytes of frames */
-    uint64_t received;
-    uint64_t waits; /* times that the socket took no more */
-} cohi_tcp_traffic;
-
 struct cohi_tcp_link {
     cohi_tcp_source source;
     cohi_endpoint *endpoint;
@@ -232,7 +224,8 @@ struct cohi_tcp_link {
     uint64_t linger_ns;         /* ended, but what it says is taken until then */
     _Atomic uint64_t silent_ns; /* for how long nothing has come, by this rank's own time */
     cohi_tcp_count *counts;     /* [COHI_CONTEXTS_MAX] */
-    cohi_tcp_traffic traffic;   /* `received` is the thread's */
+    cohi_traffic *traffic;  /* counted where bytes move, under the lock; `received` by who reads */
+    cohi_traffic uncounted; /* what that points to where nobody looks */
     cohi_tcp_stream stream;
     cohi_tcp_out out;
     cohi_tcp_in in;
@@ -298,6 +291,7 @@ struct cohi_endpoint {
     atomic_uchar *fates;         /* [size] */
 
     _Atomic(cohi_tcp_link *) *links; /* [size]; NULL: none so far */
+    cohi_traffic *traffic;           /* [size], or NULL: nobody looks */
     cohi_tcp_link **made;            /* [size] those that there are, in order of making */
     atomic_int made_count;
     pthread_mutex_t links_lock; /* making one */

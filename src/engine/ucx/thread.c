@@ -58,15 +58,6 @@ static bool work(cohi_endpoint *endpoint)
     return armed;
 }
 
-/* The rank may be computing, while others wait for its part of a message. */
-static void attend(cohi_endpoint *endpoint)
-{
-    if (!atomic_load_explicit(&endpoint->attends, memory_order_relaxed))
-        return;
-    atomic_store_explicit(&endpoint->attends, 0, memory_order_relaxed);
-    endpoint->upcalls->attend(endpoint->world);
-}
-
 static void sleep_until_event(cohi_endpoint *endpoint)
 {
     struct pollfd sources[2] = {{.fd = endpoint->worker_fd, .events = POLLIN},
@@ -83,8 +74,8 @@ static void *serve(void *arg)
     cohi_os_thread_serves(true);
     while (!atomic_load_explicit(&endpoint->stopping, memory_order_acquire)) {
         bool idle = work(endpoint);
-        cohi_ucx_tell(endpoint);
-        attend(endpoint);
+        cohi_events_tell(&endpoint->events);
+        cohi_events_attend(&endpoint->events); /* the rank may be computing */
         if (idle)
             sleep_until_event(endpoint);
     }
