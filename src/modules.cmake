@@ -15,6 +15,7 @@ if(COHORT_TCP)
     engine/tcp/memory.c
     engine/tcp/ops.c
     engine/tcp/places.c
+    engine/tcp/poll.c
     engine/tcp/receive.c
     engine/tcp/send.c
     engine/tcp/serve.c

@@ -268,6 +268,10 @@ typedef struct cohi_engine_lifecycle {
      * is the way for an engine whose peers are partly mapped, since these ring the bell and nothing
      * else. With an `idle` core calls it at once, between looks. May return early. */
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
+
+    /* A rank that has called `progress` is about to sleep on its bell: what arrives from now on is
+     * for a thread of the engine. NULL: it makes no difference. */
+    void (*rest)(cohi_endpoint *endpoint);
 } cohi_engine_lifecycle;
 
 /* ---- memory: segments, and reaching the peers' ---- */

@@ -408,14 +408,16 @@ static int cores_of_host(const coh_world *world, const cohi_card *cards)
  * How often a waiter that found nothing looks again before it takes the ladder (core/health/wait.h), and
  * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
  * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
- * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
- * a sleep and a wake cost some ten yields.
+ * this very core, so looking again is wasted. Where what is waited for may be in a socket, looks at
+ * memory alone would miss it: each look is a step of the wait, which asks the engine too. Yields are
+ * for the case that it has the core in turn; a sleep and a wake cost some ten yields.
  */
 static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
 {
     world->crowded = world->local_size > cores_of_host(world, cards);
     const cohi_profile *profile = &world->profile;
-    uint64_t spins = world->crowded ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
+    bool polls = world->remote && world->engine->lifecycle->rest;
+    uint64_t spins = world->crowded || polls ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
     bool automatic = strcmp(config->spin, "auto") == 0;
     if (!automatic) {
         coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);

@@ -100,6 +100,7 @@ static cohi_tcp_link *set_up(struct scene *scene, int fd)
                                 .links = scene->links,
                                 .made = scene->made,
                                 .epoll = -1,
+                                .links_epoll = -1,
                                 .wake = -1};
     scene->host_of[PEER] = 1;
     endpoint->segments.host_of = scene->host_of;

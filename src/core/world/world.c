@@ -69,12 +69,17 @@ static void progress(cohi_server server)
         server.engine->lifecycle->progress(server.endpoint);
 }
 
-void cohi_world_progress(coh_world *world)
+void cohi_world_progress_device(coh_world *world)
 {
     const cohi_device *device = cohi_world_device(world);
-    progress(cohi_world_server(world));
     if (COHI_UNLIKELY(device != NULL))
         progress(device->server);
+}
+
+void cohi_world_progress(coh_world *world)
+{
+    progress(cohi_world_server(world));
+    cohi_world_progress_device(world);
 }
 
 bool cohi_world_is_on_card(const coh_world *world, const void *pointer)

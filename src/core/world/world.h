@@ -188,8 +188,9 @@ static inline cohi_device *cohi_world_device(const coh_world *world)
 /* Whether the world uses a card and `pointer` is memory of one, which the CPU cannot load. */
 bool cohi_world_is_on_card(const coh_world *world, const void *pointer);
 
-/* Lets the engines do what they can do at once. */
+/* Lets the engines do what they can do at once; or the one of the card alone, if there is one. */
 void cohi_world_progress(coh_world *world);
+void cohi_world_progress_device(coh_world *world);
 
 /* How often a call looks again for what it waits for, before it takes the ladder (core/health/wait.h). */
 static inline unsigned cohi_world_spins(const coh_world *world)

@@ -31,6 +31,7 @@ void cohi_tcp_link_free(cohi_tcp_link *link)
     cohi_tls_end(link->tls);
     cohi_tcp_stream_free(&link->stream);
     cohi_tcp_out_free(&link->out);
+    pthread_mutex_destroy(&link->reading);
     pthread_mutex_destroy(&link->landing);
     pthread_mutex_destroy(&link->lock);
     free(link->counts);
@@ -49,6 +50,7 @@ static cohi_tcp_link *new_link(cohi_endpoint *endpoint, int rank)
     link->rank = rank;
     link->traffic = endpoint->traffic ? &endpoint->traffic[rank] : &link->uncounted;
     link->fd = -1;
+    pthread_mutex_init(&link->reading, NULL);
     pthread_mutex_init(&link->landing, NULL);
     pthread_mutex_init(&link->lock, NULL);
     link->counts = calloc(COHI_CONTEXTS_MAX, sizeof *link->counts);
@@ -117,8 +119,8 @@ void cohi_tcp_link_poll(cohi_tcp_link *link)
     if (wanted == link->interest)
         return;
     struct epoll_event event = {.events = wanted, .data.ptr = link};
-    (void)epoll_ctl(link->endpoint->epoll, link->interest ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link->fd,
-                    &event);
+    (void)epoll_ctl(link->endpoint->links_epoll, link->interest ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+                    link->fd, &event);
     link->interest = wanted;
 }
 
@@ -131,7 +133,7 @@ void cohi_tcp_link_hang_up(cohi_tcp_link *link)
     if (link->fd < 0)
         return;
     if (link->interest)
-        (void)epoll_ctl(link->endpoint->epoll, EPOLL_CTL_DEL, link->fd, NULL);
+        (void)epoll_ctl(link->endpoint->links_epoll, EPOLL_CTL_DEL, link->fd, NULL);
     cohi_os_close(link->fd);
     link->fd = -1;
     link->interest = 0;
@@ -207,7 +209,7 @@ static void refuse(cohi_tcp_link *link, const char *reason)
     pthread_mutex_unlock(&link->lock);
     if (ended) /* by core: what comes after that has no meaning any more */
         return;
-    cohi_tcp_socket_peer(link->fd, where); /* closed by this thread alone */
+    cohi_tcp_socket_peer(link->fd, where); /* not closed while this thread reads */
     cohi_log(COH_LOG_ERROR, "tcp: rank %d ends the link to rank %d at %s: %s", link->endpoint->rank,
              link->rank, where, reason);
     cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK, .goodbye = reason});
@@ -248,13 +250,16 @@ void cohi_tcp_link_sweep(cohi_endpoint *endpoint)
     for (int i = 0; i < count; i++) {
         cohi_tcp_link *link = endpoint->made[i];
         cohi_tcp_end end = {.loss = (cohi_loss)0};
+        bool alone = pthread_mutex_trylock(&link->reading) == 0; /* no rank reads from it */
         pthread_mutex_lock(&link->lock);
-        if (link->state == COHI_TCP_ENDED && link->linger_ns <= now_ns)
+        if (link->state == COHI_TCP_ENDED && link->linger_ns <= now_ns && alone)
             cohi_tcp_link_hang_up(link);
         else if (link->state == COHI_TCP_CALLING && link->call_error)
             end = cohi_tcp_call_conclude(link, link->call_error);
         link->call_error = 0;
         pthread_mutex_unlock(&link->lock);
+        if (alone)
+            pthread_mutex_unlock(&link->reading);
         if (end.loss)
             cohi_tcp_link_end(link, end);
     }

@@ -59,6 +59,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     cohi_tcp_callers_close(endpoint);
     cohi_tcp_listen_no_more(endpoint);
     cohi_os_close(endpoint->epoll);
+    cohi_tcp_poll_close(endpoint);
     cohi_os_close(endpoint->wake);
     cohi_tcp_memory_close(endpoint);
     pthread_mutex_destroy(&endpoint->segments_lock);
@@ -101,7 +102,8 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->limits = cohi_seal_limits_usual;
     made->segments.mapped =
         (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
-    made->epoll = made->wake = -1;
+    made->epoll = made->links_epoll = made->wake = made->poll.timer = -1;
+    pthread_mutex_init(&made->poll.lock, NULL);
     for (int i = 0; i < COHI_TCP_PLACES; i++)
         made->listeners[i] = (cohi_tcp_listener){.source = COHI_TCP_SOURCE_LISTENER, .fd = -1};
     for (int i = 0; i < COHI_TCP_CALLERS; i++)
@@ -299,6 +301,8 @@ static const cohi_engine_lifecycle tcp_lifecycle = {
     .query = tcp_query,
     .lose = cohi_tcp_link_lose,
     .cancel = tcp_cancel,
+    .progress = cohi_tcp_progress,
+    .rest = cohi_tcp_rest,
 };
 
 /* ---- one request to one rank ---- */

@@ -16,6 +16,7 @@
  *   receive.c  the stream of bytes that comes in, cut into frames
  *   serve.c    what each frame does
  *   thread.c   the thread of an endpoint: it reads, writes what did not fit, keeps links alive
+ *   poll.c     ranks that wait read their links themselves, and the thread sleeps meanwhile
  *   fork.c     what a forked child does not keep
  *
  * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
@@ -26,11 +27,13 @@
  * connection that breaks is not made again: the rank is lost.
  *
  * Locks, in the order in which they are taken:
+ *   link->reading         whoever reads from the link, and does what the frames say; upcalls are
+ *                         made with it held. A rank that polls only tries it
  *   link->landing         held while bytes are received into a caller's memory
  *   link->lock            the link's state, and all that is sent
  *   endpoint->segments    this rank's segments, while bytes move to or from them
  *   endpoint->ops         which requests an operation waits for
- * No upcall is made with one of them held.
+ * No upcall is made with one of the last four held.
  */
 #ifndef COHI_ENGINE_TCP_TCP_H
 #define COHI_ENGINE_TCP_TCP_H
@@ -54,6 +57,8 @@ typedef enum cohi_tcp_source {
     COHI_TCP_SOURCE_LISTENER,
     COHI_TCP_SOURCE_CALLER,
     COHI_TCP_SOURCE_LINK,
+    COHI_TCP_SOURCE_LINKS, /* the set of those */
+    COHI_TCP_SOURCE_TIMER, /* of polling */
     COHI_TCP_SOURCES
 } cohi_tcp_source;
 
@@ -198,6 +203,7 @@ struct cohi_tcp_link {
     cohi_tcp_source source;
     cohi_endpoint *endpoint;
     int rank;
+    pthread_mutex_t reading;
     pthread_mutex_t landing;
     pthread_mutex_t lock;
     cohi_tcp_state state;
@@ -212,13 +218,13 @@ struct cohi_tcp_link {
     int failed;                           /* what came of those before it, or 0 */
     uint64_t called_ns;                   /* since when */
     uint64_t refused_ns;                  /* when nobody listened there for the first time */
-    int call_error;         /* with which a call ended at once; the thread is to see to it */
-    bool peer_left;         /* it said so: its end is no loss */
-    bool leaving;           /* it was told that this rank leaves */
-    uint64_t linger_ns;     /* ended, but what it says is taken until then */
-    uint64_t silent_ns;     /* for how long nothing has come, by this rank's own time */
-    cohi_tcp_count *counts; /* [COHI_CONTEXTS_MAX] */
-    cohi_traffic *traffic;  /* counted where bytes move, under the lock; `received` by the thread */
+    int call_error;             /* with which a call ended at once; the thread is to see to it */
+    bool peer_left;             /* it said so: its end is no loss */
+    bool leaving;               /* it was told that this rank leaves */
+    uint64_t linger_ns;         /* ended, but what it says is taken until then */
+    _Atomic uint64_t silent_ns; /* for how long nothing has come, by this rank's own time */
+    cohi_tcp_count *counts;     /* [COHI_CONTEXTS_MAX] */
+    cohi_traffic *traffic;  /* counted where bytes move, under the lock; `received` by who reads */
     cohi_traffic uncounted; /* what that points to where nobody looks */
     cohi_tcp_stream stream;
     cohi_tcp_out out;
@@ -240,6 +246,17 @@ typedef struct cohi_tcp_caller {
     size_t got;
     unsigned char bytes[COHI_SEAL_EXTRA_BYTES + sizeof(cohi_tcp_hello)];
 } cohi_tcp_caller;
+
+/* ---- polling (poll.c) ---- */
+
+typedef struct cohi_tcp_poll {
+    cohi_tcp_source links_source, timer_source;
+    int timer;            /* rings now and then while a rank polls; -1: ranks do not */
+    atomic_int taken;     /* a rank polls: the thread does not hear of links */
+    atomic_uint calls;    /* of ranks that poll */
+    unsigned seen;        /* of them, when the timer rang last */
+    pthread_mutex_t lock; /* taking and giving back */
+} cohi_tcp_poll;
 
 /* ---- the endpoint ---- */
 
@@ -285,8 +302,10 @@ struct cohi_endpoint {
 
     cohi_tcp_source wake_source;
     cohi_tcp_listener listeners[COHI_TCP_PLACES]; /* of the places of `own` */
-    int epoll;
+    int epoll;                                    /* the thread's set */
+    int links_epoll; /* of links, which is in the thread's, unless a rank polls */
     int wake;
+    cohi_tcp_poll poll;
     pthread_t thread;
     bool started;
     bool deaf; /* no descriptors for callers at the moment */
@@ -492,6 +511,19 @@ const char *cohi_tcp_serve_end(cohi_tcp_link *link);
 coh_status cohi_tcp_thread_start(cohi_endpoint *endpoint);
 void cohi_tcp_thread_stop(cohi_endpoint *endpoint);
 void cohi_tcp_thread_wake(cohi_endpoint *endpoint);
+
+/* ---- poll.c ---- */
+
+/* Around the life of the thread's sets. 0 or an errno. */
+int cohi_tcp_poll_open(cohi_endpoint *endpoint);
+void cohi_tcp_poll_close(cohi_endpoint *endpoint);
+
+/* The slots `progress` and `rest`. */
+void cohi_tcp_progress(cohi_endpoint *endpoint);
+void cohi_tcp_rest(cohi_endpoint *endpoint);
+
+/* The thread: the timer has rung. */
+void cohi_tcp_poll_look(cohi_endpoint *endpoint);
 
 /* ---- fork.c ---- */
 
