@@ -84,12 +84,13 @@ in_slurm() {
     $slurm_enter "$@"
 }
 
-# slurm_down: ends them, and waits until they have ended.
+# slurm_down: ends them, and the steps that are left: a slurmd that waits for the end of a step waits for ever when nobody is there
+# to be told of it.
 slurm_down() {
-    for pid in ${slurm_pids:-}; do
-        kill "$pid" 2>/dev/null
-    done
-    for pid in ${slurm_pids:-}; do
+    [ -n "${slurm_pids:-}" ] || return 0
+    wait_for 3 slurm_is_idle
+    for pid in $slurm_pids; do
+        kill -KILL $(ps -o pid= --ppid "$pid") "$pid" 2>/dev/null
         wait "$pid" 2>/dev/null
     done
     slurm_pids=
