@@ -97,7 +97,7 @@ fuzz: ## each decoder for FUZZ_SECONDS (10), from the inputs in tests/fuzz/corpu
 	@scripts/need-packages build clang fuzz
 	@test -f build-$@/build.ninja || cmake --preset $@
 	@$(call BUILD,build-$@)
-	@for name in texts links frames seal wire hosts graphs tensors; do \
+	@for name in texts links frames rendezvous seal wire hosts graphs tensors; do \
 	    mkdir -p build-$@/found/$$name; \
 	    if ! build-$@/bin/$${name}_fuzz -max_total_time=$(or $(FUZZ_SECONDS),10) -artifact_prefix=build-$@/ \
 	        build-$@/found/$$name tests/fuzz/corpus/$$name >build-$@/$$name.log 2>&1; then \
