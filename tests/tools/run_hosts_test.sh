@@ -1,5 +1,5 @@
 #!/bin/bash
-# Jobs on several hosts, played by agents of this machine that a script starts as ssh would: docs/faults.md F29 F32 F37.
+# Jobs on several hosts, played by agents of this machine that a script starts as ssh would: docs/faults.md F25 F29 F32 F37.
 . "$(dirname "$0")/common.sh"
 unset SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE COHORT_HOST WHERE
 
