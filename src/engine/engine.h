@@ -241,6 +241,10 @@ typedef struct cohi_engine_lifecycle {
      * is the way for an engine whose peers are partly mapped, since these ring the bell and nothing
      * else. With an `idle` core calls it at once, between looks. May return early. */
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
+
+    /* Before `leave`, where the rank could not part from all others in order: some may never come to the
+     * library's own collective end. NULL: it has none. */
+    void (*abandon)(cohi_endpoint *endpoint);
 } cohi_engine_lifecycle;
 
 /* ---- memory: segments, and reaching the peers' ---- */
