@@ -52,7 +52,7 @@ typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
 /* X(field of cohi_config, type, variable, default, help) */
 #define COHI_KNOB_TABLE(X)                                                                         \
     X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                              \
-      "engine that connects the ranks: any, shm, threads, tcp, sim, sim:channel")                  \
+      "engine that connects the ranks: any, shm, threads, tcp, ucx, mpi, sim, sim:channel")        \
     X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                                 \
       "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "      \
       "address space allows; in steps of 2M")                                                      \

@@ -272,6 +272,10 @@ typedef struct cohi_engine_lifecycle {
     /* A rank that has called `progress` is about to sleep on its bell: what arrives from now on is
      * for a thread of the engine. NULL: it makes no difference. */
     void (*rest)(cohi_endpoint *endpoint);
+
+    /* Before `leave`, where the rank could not part from all others in order: some may never come to the
+     * library's own collective end. NULL: it has none. */
+    void (*abandon)(cohi_endpoint *endpoint);
 } cohi_engine_lifecycle;
 
 /* ---- memory: segments, and reaching the peers' ---- */

@@ -82,6 +82,8 @@ static coh_status part_and_leave(coh_world *world, const char *call)
         return status;
     if (status != COH_OK && world->remote)
         tell_before_leaving(world, call);
+    if (status != COH_OK && world->engine->lifecycle->abandon)
+        world->engine->lifecycle->abandon(world->endpoint);
     leave_engines(world, call);
     return status;
 }

@@ -66,7 +66,7 @@ static void mpi_close(cohi_endpoint *endpoint)
     cohi_mpi_process_remove(endpoint);
     cohi_mpi_lock(endpoint);
     if (endpoint->connected && !endpoint->leaving)
-        cohi_mpi_spoil();
+        cohi_mpi_spoil(); /* nobody knows that it goes */
     if (cohi_mpi_may_call(endpoint))
         disconnect(endpoint);
     for (int i = 0; i < endpoint->made_count; i++)
@@ -395,15 +395,39 @@ void cohi_mpi_shut(cohi_endpoint *endpoint)
     end_call(endpoint);
 }
 
+static void mpi_abandon(cohi_endpoint *endpoint)
+{
+    if (endpoint->connected)
+        cohi_mpi_spoil();
+}
+
+/* MPI does not tell the other hosts, so those that see the process do. */
+static void tell_loss(cohi_endpoint *endpoint, int rank)
+{
+    tell_all(endpoint);
+    for (int i = 0; i < endpoint->made_count; i++) {
+        cohi_mpi_link *link = endpoint->made[i];
+        bool open = !link->ended && !link->peer_left;
+        cohi_mpi_request *request = open ? cohi_mpi_request_new(link, COHI_MPI_LOSS) : NULL;
+        if (!request)
+            continue;
+        request->frame.offset = (uint64_t)rank;
+        cohi_mpi_request_submit(link, request, NULL, 0, NULL);
+    }
+}
+
 static void mpi_lose(cohi_endpoint *endpoint, int rank)
 {
     unsigned char alive = COHI_MPI_ALIVE;
-    if (atomic_compare_exchange_strong(&endpoint->fates[rank], &alive, COHI_MPI_LOST)
-        && endpoint->connected)
-        cohi_mpi_spoil();
+    bool is_new = atomic_compare_exchange_strong(&endpoint->fates[rank], &alive, COHI_MPI_LOST);
+    if (!endpoint->connected)
+        return;
+    cohi_mpi_spoil();
     cohi_mpi_lock(endpoint);
     if (endpoint->links[rank])
         cohi_mpi_link_end(endpoint->links[rank], (cohi_loss)0);
+    if (is_new && cohi_segments_is_near(&endpoint->segments, rank))
+        tell_loss(endpoint, rank);
     end_call(endpoint);
 }
 
@@ -427,6 +451,7 @@ static const cohi_engine_lifecycle mpi_lifecycle = {
     .lose = mpi_lose,
     .cancel = mpi_cancel,
     .progress = mpi_progress,
+    .abandon = mpi_abandon,
 };
 
 /* ---- one request to one rank ---- */

@@ -62,6 +62,7 @@ typedef enum cohi_mpi_verb {
     COHI_MPI_MESSAGE,
     COHI_MPI_ANSWER,
     COHI_MPI_KEEPALIVE,
+    COHI_MPI_LOSS, /* of a rank of the sender's host, whose number is the offset */
     COHI_MPI_VERBS
 } cohi_mpi_verb;
 

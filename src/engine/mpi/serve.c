@@ -152,6 +152,20 @@ static const char *serve_keepalive(cohi_mpi_link *link, const cohi_mpi_buffer *a
     return NULL;
 }
 
+/* A rank is told of by those of its host alone. */
+static const char *serve_loss(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+{
+    cohi_endpoint *endpoint = link->endpoint;
+    uint64_t rank = arrival->frame.offset;
+    if (rank >= (uint64_t)endpoint->size
+        || endpoint->host_of[rank] != endpoint->host_of[link->rank])
+        return "there is no such rank on its host";
+    cohi_mpi_link *lost = cohi_mpi_link_from(endpoint, (int)rank);
+    if (lost)
+        cohi_mpi_link_end(lost, COHI_LOSS_LINK);
+    return NULL;
+}
+
 typedef const char *serve_frame(cohi_mpi_link *link, const cohi_mpi_buffer *arrival);
 
 static serve_frame *const by_verb[COHI_MPI_VERBS] = {
@@ -164,6 +178,7 @@ static serve_frame *const by_verb[COHI_MPI_VERBS] = {
     [COHI_MPI_MESSAGE] = serve_message,
     [COHI_MPI_ANSWER] = serve_answer,
     [COHI_MPI_KEEPALIVE] = serve_keepalive,
+    [COHI_MPI_LOSS] = serve_loss,
 };
 
 const char *cohi_mpi_serve(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)

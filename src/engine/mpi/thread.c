@@ -4,15 +4,24 @@
 #include "base/error.h"
 #include "base/os.h"
 
+#include <sched.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 /* Steps before others get the lock. */
 enum { STEPS_AT_ONCE = 64 };
 
-/* MPI wakes nobody, so the thread looks: soon again after something has come, and ever less often while
- * nothing does. A rank that waits looks by itself, and the thread leaves it to that. */
+/*
+ * MPI wakes nobody, so the thread looks. After something has come it looks on for a while, as an answer is
+ * often followed by the next question, then it rests for ever longer. A rank that is looking itself
+ * (many visits between two looks of the thread) is left to that; one that sleeps is not.
+ */
+#define LOOK_NS  (200 * COHI_NS_PER_US)
 #define SHORT_NS (50 * COHI_NS_PER_US)
 #define LONG_NS  COHI_NS_PER_MS
+#define SLACK_NS 1000ul /* by which the kernel may be late; by itself 50 us */
+
+enum { VISITS = 8 };
 
 /* The longest that the time between two ticks counts, in ticks: more means that this process itself
  * was not running, and what the others did meanwhile has not been read. */
@@ -56,24 +65,36 @@ static bool rest(cohi_endpoint *endpoint, uint64_t rest_ns)
     return !stopping;
 }
 
+/* How long to rest, by what the last look found. */
+static uint64_t next_rest(uint64_t rest_ns, uint64_t idle_ns, bool is_visited)
+{
+    if (is_visited)
+        return LONG_NS;
+    if (idle_ns < LOOK_NS)
+        return 0;
+    if (rest_ns == 0)
+        return SHORT_NS;
+    return 2 * rest_ns < LONG_NS ? 2 * rest_ns : LONG_NS;
+}
+
 static void *serve(void *arg)
 {
     cohi_endpoint *endpoint = arg;
-    uint64_t rest_ns = SHORT_NS;
+    uint64_t rest_ns = SHORT_NS, worked_ns = cohi_now_ns();
     unsigned visits = 0;
     cohi_os_thread_serves(true);
+    (void)prctl(PR_SET_TIMERSLACK, SLACK_NS);
     do {
         unsigned now = atomic_load_explicit(&endpoint->visits, memory_order_relaxed);
-        bool visited = now != visits, worked = work(endpoint);
+        bool is_visited = now - visits > VISITS;
         visits = now;
+        if (work(endpoint))
+            worked_ns = cohi_now_ns();
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events);
-        if (visited)
-            rest_ns = LONG_NS;
-        else if (worked)
-            rest_ns = SHORT_NS;
-        else
-            rest_ns = 2 * rest_ns < LONG_NS ? 2 * rest_ns : LONG_NS;
+        rest_ns = next_rest(rest_ns, cohi_now_ns() - worked_ns, is_visited);
+        if (rest_ns == 0)
+            sched_yield();
     } while (rest(endpoint, rest_ns));
     cohi_os_thread_serves(false);
     return NULL;
