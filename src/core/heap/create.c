@@ -62,7 +62,7 @@ static coh_status take_handle(coh_world *world, const char *call, struct making 
 /* What was asked for; or as much as the world's own has, where the address space allows it. */
 static uint64_t reservation(const coh_world *world, uint64_t asked)
 {
-    uint64_t own = cohi_heap_reserved(world), most = cohi_heap_reservation(asked, world->size);
+    uint64_t own = cohi_heap_reserved(world), most = cohi_heap_reservation(world, asked);
     return asked == 0 && own < most ? own : most;
 }
 
@@ -83,7 +83,9 @@ static coh_status offer(coh_world *world, const char *call, const coh_heap_optio
                               .kind = COHI_MEMORY_HOST,
                               .bytes = making->card.bytes,
                               .huge_pages = world->huge_pages};
-    status = cohi_segment_offer(world, &spec, &base, &making->card.key);
+    status = cohi_heap_check_whole(world, spec.bytes);
+    if (status == COH_OK)
+        status = cohi_segment_offer(world, &spec, &base, &making->card.key);
     if (status != COH_OK)
         return cohi_world_fail(world, call, status, "%llu bytes cannot be reserved for %s: %s",
                                (unsigned long long)spec.bytes, cohi_heap_name(making->heap).text,
