@@ -302,7 +302,8 @@ static const cohi_usage usage = {
         "With --host shows instead the CPU, its caches, and the profile: every number that was\n"
         "tuned by measuring, with its value here, where that comes from, and when it was found.\n\n"
         "With --scale shows instead the memory, bytes and sockets that a job of that size costs\n"
-        "while it starts, counted from the structures as they are, at most.",
+        "while it starts, counted from the structures as they are, at most, and the messages of a\n"
+        "barrier and an all_reduce between hosts.",
     .flags = flags,
     .notes = NULL,
 };

@@ -187,7 +187,9 @@ const char *cohi_network_text(unsigned network);
 /*
  * Facts of the library behind. Core reads all of them: it refuses a world too many, and one after
  * the last of an engine that does not reopen; it says at start where the loss of a rank on another
- * host would not be noticed.
+ * host would not be noticed; a heap that is backed whole is small unless its size was given, and is
+ * checked against the host's memory before it is made. That an engine brings its own rank and size is
+ * no row here: it has the group `job`.
  */
 typedef struct cohi_engine_facts {
     size_t size;
@@ -197,6 +199,8 @@ typedef struct cohi_engine_facts {
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
+    int commits_whole;        /* segment_add backs all of a segment that the engine provides:
+                               * segment_commit and segment_decommit are never called */
     int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
     cohi_network network;     /* of an endpoint that is connected */
 
@@ -300,7 +304,7 @@ typedef struct cohi_segment_spec {
     cohi_memory_kind kind;
     uint64_t bytes;
     void *existing; /* memory to register, or NULL: the engine provides it, `bytes` of address space
-                     * that `commit` backs as it is needed */
+                     * that `commit` backs as it is needed, or that are backed at once (facts) */
     int huge_pages; /* ask for them */
     int prepared;   /* it begins with the memory of memory/prepared.h; set only for engines that say
                      * so in their facts */

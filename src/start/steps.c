@@ -60,12 +60,14 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
 {
     void *base;
     cohi_region_key key;
-    coh_status status = cohi_segment_offer(cohi_world_server(world),
-                                           &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
-                                                                .bytes = card->heap_bytes,
-                                                                .huge_pages = world->huge_pages,
-                                                                .prepared = world->prepared > 0},
-                                           &base, &key);
+    coh_status status = cohi_heap_check_whole(world, card->heap_bytes);
+    if (status == COH_OK)
+        status = cohi_segment_offer(cohi_world_server(world),
+                                    &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
+                                                         .bytes = card->heap_bytes,
+                                                         .huge_pages = world->huge_pages,
+                                                         .prepared = world->prepared > 0},
+                                    &base, &key);
     if (status != COH_OK)
         return status;
     world->heap_base = base;
@@ -83,13 +85,9 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
     return status;
 }
 
-static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *card)
+static void write_card(const coh_world *world, cohi_card *card)
 {
-    *card = (cohi_card){.rank = world->rank,
-                        .size = world->size,
-                        .pid = getpid(),
-                        .heap_bytes = heap_bytes,
-                        .fds = {-1, -1}};
+    *card = (cohi_card){.rank = world->rank, .size = world->size, .pid = getpid(), .fds = {-1, -1}};
     cohi_os_cores(card->cores);
     snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
 }
@@ -188,9 +186,10 @@ static void take_profile(coh_world *world)
 }
 
 /* What was prepared in this process belongs to one world at a time. */
-static void heed_facts(coh_world *world, cohi_card *card)
+static void heed_facts(coh_world *world, uint64_t heap, cohi_card *card)
 {
     world->engine->lifecycle->query(world->endpoint, &world->facts);
+    card->heap_bytes = cohi_heap_reservation(world, heap);
     if (world->facts.takes_prepared)
         world->prepared = cohi_prepared_claim();
     card->prepared = world->prepared;
@@ -200,10 +199,9 @@ static void heed_facts(coh_world *world, cohi_card *card)
 coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
                           const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
 {
-    uint64_t heap = options->heap ? options->heap : config->heap;
     introduce(world, engine, config);
     take_profile(world);
-    write_card(world, cohi_heap_reservation(heap, world->size), card);
+    write_card(world, card);
     coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
     if (status == COH_OK)
         status = cohi_fault_strike(world->fault, COHI_OP_INIT);
@@ -219,7 +217,7 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
     if (status == COH_OK)
-        heed_facts(world, card);
+        heed_facts(world, options->heap ? options->heap : config->heap, card);
     if (status == COH_OK && engine->lifecycle->address)
         status = engine->lifecycle->address(world->endpoint, card->address);
     return status;

@@ -91,9 +91,9 @@ static uint64_t reservation(const coh_world *world, const coh_heap_options *opti
 {
     uint64_t asked = options->bytes;
     if (options->kind == COH_HEAP_CUDA)
-        return cohi_heap_reservation(asked ? asked : cohi_world_device(world)->facts.memory_bytes,
-                                     world->size);
-    uint64_t own = cohi_heap_reserved(world), most = cohi_heap_reservation(asked, world->size);
+        return cohi_heap_reservation(world,
+                                     asked ? asked : cohi_world_device(world)->facts.memory_bytes);
+    uint64_t own = cohi_heap_reserved(world), most = cohi_heap_reservation(world, asked);
     return asked == 0 && own < most ? own : most;
 }
 
@@ -113,7 +113,9 @@ static coh_status offer(coh_world *world, const char *call, const coh_heap_optio
                               .kind = host ? COHI_MEMORY_HOST : COHI_MEMORY_CUDA,
                               .bytes = making->card.bytes,
                               .huge_pages = world->huge_pages};
-    status = cohi_segment_offer(server_of(making->heap), &spec, &base, &making->card.key);
+    status = host ? cohi_heap_check_whole(world, spec.bytes) : COH_OK;
+    if (status == COH_OK)
+        status = cohi_segment_offer(server_of(making->heap), &spec, &base, &making->card.key);
     if (status != COH_OK)
         return cohi_world_fail(world, call, status, "%llu bytes cannot be reserved for %s: %s",
                                (unsigned long long)spec.bytes, cohi_heap_name(making->heap).text,

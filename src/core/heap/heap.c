@@ -29,6 +29,7 @@
 #define MOST_AHEAD         (16 * MIB)
 #define MOST_AHEAD_ON_CARD (512 * MIB)
 #define MOST_ALIGNMENT     ((uint64_t)COHI_REGION_ALIGNMENT) /* where every rank's heap starts */
+#define WHOLE_MOST         (256 * MIB) /* of a heap that is backed at once, if nobody said how large */
 #define SLICE              (64 * MIB) /* well within a second, also where the kernel is slow at it */
 
 /*
@@ -59,12 +60,28 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 
 /* ---- size ---- */
 
+static bool is_whole(const coh_heap *heap)
+{
+    return heap->kind == COH_HEAP_HOST && heap->world->facts.commits_whole;
+}
+
+/* Where all of a heap is backed at once, all ranks may be on one host, and more than half of its memory
+ * is to be left. */
+static uint64_t default_bytes(const coh_world *world)
+{
+    uint64_t total = cohi_os_memory_total(), share = total / 2 / (uint64_t)world->size;
+    if (!world->facts.commits_whole)
+        return total;
+    return share < WHOLE_MOST ? share : WHOLE_MOST;
+}
+
 /* All ranks' reservations are mapped by each: a share of the address space each, and a half of what
  * a limit leaves, so that the program has the other half. */
-uint64_t cohi_heap_reservation(uint64_t asked, int size)
+uint64_t cohi_heap_reservation(const coh_world *world, uint64_t asked)
 {
     const uint64_t address_space = UINT64_C(64) << 40;
-    uint64_t wanted = asked ? asked : cohi_os_memory_total();
+    int size = world->size;
+    uint64_t wanted = asked ? asked : default_bytes(world);
     uint64_t left = cohi_os_address_space_left();
     uint64_t share = address_space / (uint64_t)size;
     if (!asked && left != UINT64_MAX && left / 2 / (uint64_t)size < share)
@@ -88,6 +105,29 @@ static uint64_t most_ahead(const coh_heap *heap)
 static uint64_t least_ahead(const coh_heap *heap)
 {
     return heap->kind == COH_HEAP_CUDA ? cohi_world_device(heap->world)->facts.growth_bytes : 0;
+}
+
+static int ranks_here(const coh_world *world)
+{
+    int count = 0;
+    for (int rank = 0; rank < world->size; rank++)
+        count += world->host_of[rank] == world->host_of[world->rank];
+    return count;
+}
+
+coh_status cohi_heap_check_whole(const coh_world *world, uint64_t bytes)
+{
+    char text[COHI_OS_MEMORY_TEXT];
+    cohi_os_memory memory = cohi_os_memory_look();
+    int ranks = ranks_here(world);
+    if (!world->facts.commits_whole || bytes <= memory.available / (uint64_t)ranks)
+        return COH_OK;
+    cohi_os_memory_describe(&memory, text, sizeof text);
+    return cohi_fail(
+        COH_NO_MEMORY,
+        "engine %s backs all of a heap at once: %llu bytes for each of %d ranks on this "
+        "host are needed; in all %s",
+        world->engine->name, (unsigned long long)bytes, ranks, text);
 }
 
 /* Where the bound goes so that `needed` bytes are inside; the same on all ranks. */
@@ -126,7 +166,7 @@ coh_status cohi_heap_open(coh_heap *heap, char *base, uint64_t bytes)
     if (!heap->blocks)
         return cohi_fail(COH_NO_MEMORY, "out of memory for the heap's map");
     pthread_mutex_init(&heap->lock, NULL);
-    heap->backed = 0;
+    heap->backed = heap->world->facts.commits_whole ? bytes : 0;
     heap->keep = KEEP_FIRST;
     heap->base = base;
     atomic_store(heap->limit, 0);
@@ -138,9 +178,11 @@ coh_status cohi_heap_open(coh_heap *heap, char *base, uint64_t bytes)
 static coh_status take_prepared(coh_heap *heap, uint64_t bytes)
 {
     uint64_t offset = 0;
+    if (bytes == 0)
+        return COH_OK;
     heap->backed = bytes;
     atomic_store(heap->limit, bytes);
-    if (bytes == 0 || cohi_blocks_take(heap->blocks, bytes, COHI_BLOCK_BYTES, &offset))
+    if (cohi_blocks_take(heap->blocks, bytes, COHI_BLOCK_BYTES, &offset))
         return COH_OK;
     return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the heap's map");
 }
@@ -357,7 +399,7 @@ static void discard(coh_heap *heap, uint64_t offset)
     uint64_t page = cohi_os_page_bytes(), limit = atomic_load(heap->limit);
     cohi_hole hole = {0};
     give(heap, offset);
-    if (world->driven || heap->kind != COH_HEAP_HOST)
+    if (world->driven || heap->kind != COH_HEAP_HOST || is_whole(heap))
         return;
     pthread_mutex_lock(&heap->lock);
     (void)cohi_blocks_hole(heap->blocks, offset, &hole);
@@ -381,7 +423,7 @@ void cohi_heap_trim(coh_heap *heap)
 {
     cohi_server server = server_of(heap);
     uint64_t limit = atomic_load(heap->limit);
-    if (heap->backed <= limit)
+    if (heap->backed <= limit || is_whole(heap))
         return;
     server.engine->memory->segment_decommit(server.endpoint, segment_of(heap), limit, heap->backed);
     heap->backed = limit;
@@ -457,7 +499,7 @@ static coh_status check_memory(const coh_heap *heap, const char *call, uint64_t 
     uint64_t bare_from = limit > heap->bare_from ? limit : heap->bare_from;
     uint64_t bare = heap->bare_to > bare_from ? heap->bare_to - bare_from : 0;
     uint64_t growth = target - limit - bare + heap->refill_to - heap->refill_from;
-    if (world->local_rank != 0 || growth <= memory.available / ranks)
+    if (world->local_rank != 0 || is_whole(heap) || growth <= memory.available / ranks)
         return COH_OK;
     char text[COHI_OS_MEMORY_TEXT];
     cohi_os_memory_describe(&memory, text, sizeof text);

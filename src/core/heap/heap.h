@@ -48,7 +48,10 @@ struct coh_heap {
 };
 
 /* Bytes to reserve for each of `size` ranks: asked for, or as much as makes sense here. */
-uint64_t cohi_heap_reservation(uint64_t asked, int size);
+uint64_t cohi_heap_reservation(const coh_world *world, uint64_t asked);
+
+/* Whether this host has memory for heaps of so many bytes, where the engine backs them at once. */
+coh_status cohi_heap_check_whole(const coh_world *world, uint64_t bytes);
 
 /* ---- opening and closing; further heaps are made in create.c ---- */
 

@@ -83,7 +83,7 @@ static coh_status check_engine(coh_world *world, const char *call)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "the ranks are threads of one process and have this memory in "
                                "common; it cannot be a copy of each");
-    if (!world->engine->memory || heap_descriptor(world) < 0)
+    if (!world->engine->memory || world->facts.commits_whole || heap_descriptor(world) < 0)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "the heap of engine %s is not memory that can be mapped a second "
                                "time; shm's is",
