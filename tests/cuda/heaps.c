@@ -248,7 +248,7 @@ static void growth(struct rank *self)
     coh_heap_stats stats = {.size = sizeof stats};
     size_t bytes = 100 * MIB, last = bytes / 8 - 1;
     for (int i = 0; i < BLOCKS; i++) {
-        OK(coh_heap_malloc(self->heap, bytes, (void **)&blocks[i]));
+        OK(coh_heap_calloc(self->heap, bytes, 1, (void **)&blocks[i]));
         mark = value_of(self->rank, (size_t)i);
         OK(coh_put(self->world, blocks[i] + last, &mark, sizeof mark, self->next));
     }
