@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-hosts test-ucx soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx test-mpi soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -31,9 +31,25 @@ test-hosts: build ## the suites over engine tcp, with 2 to 5 ranks that play two
 	for ranks in 2 3 4 5; do build/bin/conform --engine tcp --ranks $$ranks --hosts 2 || exit 1; done
 	build/bin/faults --engine tcp --hosts 2
 
-test-ucx: build ## the suites over engine ucx, with hosts that are played
-	build/bin/conform --engine ucx --ranks 3 --hosts 2
+test-testbed: build ## the suites over engine tcp on network namespaces, as root: RANKS (1 to 7) over HOSTS (2, 4); an hour in all
+	@scripts/need-packages testbed
+	tests/tools/testbed_suites_test.sh build/bin whole
+
+test-each-operation: build ## kills, and then stops, a rank of another host in each operation, TIMES (50) times: all ranks must be told
+	@scripts/need-packages testbed
+	tests/tools/each_operation_test.sh build/bin/cohort build/bin/tools-strike kill $(or $(TIMES),50)
+	tests/tools/each_operation_test.sh build/bin/cohort build/bin/tools-strike stop $(or $(TIMES),50)
+
+test-ucx: build ## the suites over engine ucx, with 2 to 5 ranks that play two hosts
+	for ranks in 2 3 4 5; do build/bin/conform --engine ucx --ranks $$ranks --hosts 2 || exit 1; done
 	build/bin/faults --engine ucx --hosts 2
+
+test-mpi: ## the suites over engine mpi with both libraries, 2 to 5 ranks that play two hosts
+	@scripts/need-packages mpi
+	@$(MAKE) --no-print-directory build
+	for mpi in mpi:openmpi mpi:mpich; do for ranks in 2 3 4 5; do \
+	    build/bin/conform --engine $$mpi --ranks $$ranks --hosts 2 || exit 1; done; \
+	    build/bin/faults --engine $$mpi --hosts 2 || exit 1; done
 
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)
@@ -44,6 +60,9 @@ soak-tcp: build ## ten minutes of engine tcp: through a proxy that makes trouble
 
 soak-long: soak ## the same, then PROGRAMS (1000) random programs that are right and as many with a fault; SEARCH='--load 2' for more
 	build/bin/search --right $(PROGRAMS) --faulty $(PROGRAMS) --jobs $(or $(JOBS),12) $(SEARCH)
+
+repeat: build ## the suites over and over with new seeds, many at a time, for SECONDS (60): failures that come seldom; REPEAT='--only faults'
+	scripts/repeat-suites --seconds $(SECONDS) $(if $(JOBS),--jobs $(JOBS)) $(REPEAT)
 
 race-check: build ## every omission of tests/race under the race check, 50 times on each engine: all must be found
 	tests/race/race_test.sh build/bin/cohort build/bin/race 50
@@ -78,7 +97,7 @@ fuzz: ## each decoder for FUZZ_SECONDS (10), from the inputs in tests/fuzz/corpu
 	@scripts/need-packages build clang fuzz
 	@test -f build-$@/build.ninja || cmake --preset $@
 	@$(call BUILD,build-$@)
-	@for name in texts links frames rendezvous wire hosts graphs tensors; do \
+	@for name in texts links frames rendezvous seal wire hosts graphs tensors; do \
 	    mkdir -p build-$@/found/$$name; \
 	    if ! build-$@/bin/$${name}_fuzz -max_total_time=$(or $(FUZZ_SECONDS),10) -artifact_prefix=build-$@/ \
 	        build-$@/found/$$name tests/fuzz/corpus/$$name >build-$@/$$name.log 2>&1; then \

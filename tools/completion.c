@@ -58,7 +58,7 @@ void cohi_completion_print_values(const cohi_flag_row *row, const char *escaped)
 
 static const char *benchmark(size_t index)
 {
-    static const char *const apart[] = {"collectives", "pipeline", NULL};
+    static const char *const apart[] = {"collectives", "pipeline", "links", NULL};
     size_t cases = 0;
     while (cohi_bench_case_at(cases))
         cases++;
@@ -128,6 +128,10 @@ static void collect(cohi_completion *completion)
         if (command->operands == COHI_OPERAND_BENCHMARKS)
             add_entry(completion, (cohi_completion_entry){.path = "bench pipeline",
                                                           .usage = ask_usage(command, "pipeline"),
+                                                          .operands = COHI_NO_OPERANDS});
+        if (command->operands == COHI_OPERAND_BENCHMARKS)
+            add_entry(completion, (cohi_completion_entry){.path = "bench links",
+                                                          .usage = ask_usage(command, "links"),
                                                           .operands = COHI_NO_OPERANDS});
     }
 }

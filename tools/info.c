@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "flags.h"
 #include "json_text.h"
+#include "secure/tls.h"
 #include "table.h"
 
 #include <stdbool.h>
@@ -59,6 +60,21 @@ static json_t *knobs_json(void)
     return list;
 }
 
+/* How what travels between hosts would be protected, or why nothing could. */
+static json_t *network_json(void)
+{
+    cohi_config config;
+    char text[256];
+    if (cohi_config_load(&config) != COH_OK || cohi_tls_available() != COH_OK)
+        return json_pack("{s:s, s:o}", "between_hosts", "none", "reason",
+                         cohi_json_text(coh_last_error()));
+    bool clear = config.net == COHI_NET_CLEAR;
+    snprintf(text, sizeof text, "%s, behind a handshake of TLS 1.3 by %s",
+             cohi_network_text(clear ? COHI_NETWORK_CLEAR : COHI_NETWORK_SEALED),
+             cohi_tls_library());
+    return json_pack("{s:o}", "between_hosts", cohi_json_text(text));
+}
+
 static json_t *problem_json(void)
 {
     cohi_config config;
@@ -67,8 +83,9 @@ static json_t *problem_json(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version", coh_version_string(), "engines",
-                     engines_json(), "devices", cohi_info_devices(), "launchers", cohi_info_launchers(), "settings", knobs_json(),
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", coh_version_string(),
+                     "engines", engines_json(), "devices", cohi_info_devices(), "network",
+                     network_json(), "launchers", cohi_info_launchers(), "settings", knobs_json(),
                      "settings_problem", problem_json(), "host", cohi_info_host());
 }
 
@@ -159,6 +176,17 @@ void cohi_info_print_fact(const char *name, const json_t *value)
         printf("  %-22s %.1f GiB\n", label, number / 0x1p30);
 }
 
+static void print_facts(const char *title, json_t *facts)
+{
+    const char *name;
+    json_t *value;
+    printf("\n%s\n", title);
+    json_object_foreach(facts, name, value)
+    {
+        cohi_info_print_fact(name, value);
+    }
+}
+
 static int print_text(json_t *info)
 {
     printf("cohort %s\n\nengines\n", text_of(info, "version"));
@@ -167,6 +195,7 @@ static int print_text(json_t *info)
     printf("\ndevices\n");
     if (print_available("DEVICE", json_object_get(info, "devices")) != 0)
         return 1;
+    print_facts("network", json_object_get(info, "network"));
     printf("\nlaunchers, in the order in which they are looked for\n");
     if (cohi_info_print_launchers(json_object_get(info, "launchers")) != 0)
         return 1;
@@ -175,13 +204,7 @@ static int print_text(json_t *info)
         return 1;
     if (*text_of(info, "settings_problem"))
         printf("\n  problem: %s\n", text_of(info, "settings_problem"));
-    printf("\nhost\n");
-    const char *name;
-    json_t *value;
-    json_object_foreach(json_object_get(info, "host"), name, value)
-    {
-        cohi_info_print_fact(name, value);
-    }
+    print_facts("host", json_object_get(info, "host"));
     return 0;
 }
 
@@ -279,7 +302,8 @@ static const cohi_usage usage = {
         "With --host shows instead the CPU, its caches, and the profile: every number that was\n"
         "tuned by measuring, with its value here, where that comes from, and when it was found.\n\n"
         "With --scale shows instead the memory, bytes and sockets that a job of that size costs\n"
-        "while it starts, counted from the structures as they are, at most.",
+        "while it starts, counted from the structures as they are, at most, and the messages of a\n"
+        "barrier and an all_reduce between hosts.",
     .flags = flags,
     .notes = NULL,
 };

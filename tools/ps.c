@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "bootstrap/board.h"
 #include "command.h"
+#include "engine/engine.h"
 #include "flags.h"
 #include "json_text.h"
 #include "sight.h"
@@ -12,6 +13,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,7 +211,7 @@ static int look_at_rank(const struct job *job, int index, uint64_t now, const ch
     return rank;
 }
 
-enum { RANK, HOST, PID, STATE, OPERATION, WAITING, FOR, COLUMNS };
+enum { RANK, HOST, PID, STATE, OPERATION, WAITING, SENT, RECEIVED, FOR, COLUMNS };
 
 static void fill_row(const cohi_sight *sight, int rank, const char *host, cohi_table_row *row)
 {
@@ -221,6 +223,11 @@ static void fill_row(const cohi_sight *sight, int rank, const char *host, cohi_t
     snprintf(row->cell[STATE], COHI_TABLE_CELL_BYTES, "%s", sight->state);
     snprintf(row->cell[OPERATION], COHI_TABLE_CELL_BYTES, "%s", sight->doing);
     cohi_duration_text(sight->waiting_ns, row->cell[WAITING], COHI_TABLE_CELL_BYTES);
+    cohi_sight_link total = cohi_sight_total(sight);
+    if (total.peers > 0) {
+        cohi_bytes_text(total.sent, row->cell[SENT], COHI_TABLE_CELL_BYTES);
+        cohi_bytes_text(total.received, row->cell[RECEIVED], COHI_TABLE_CELL_BYTES);
+    }
     if (*sight->awaits)
         snprintf(row->cell[FOR], COHI_TABLE_CELL_BYTES, "%s", sight->awaits);
     else if (sight->waits_for >= 0)
@@ -233,21 +240,44 @@ static uint64_t age_of(const struct view *view, uint64_t now)
     return now > view->created_ns ? now - view->created_ns : 0;
 }
 
+/* How what travels between hosts is protected, as the first rank that knows says; "": nobody does. */
+static const char *network_of(const struct job *job, const struct view *view, uint64_t now)
+{
+    const char *text = "", *host;
+    for (int i = 0; i < view->count && !*text; i++) {
+        cohi_sight sight;
+        (void)look_at_rank(job, i, now, &host, &sight);
+        text = cohi_network_text(sight.network);
+    }
+    return text;
+}
+
+/* Whether ranks of it may be on other hosts. */
+static int has_hosts(const struct job *job)
+{
+    return job->summary || view_of(job).host;
+}
+
 static int print_job(const struct job *job, uint64_t now)
 {
-    static const char *const titles[COLUMNS] = {"RANK",      "HOST",    "PID", "STATE",
-                                                "OPERATION", "WAITING", "FOR"};
+    static const char *const titles[COLUMNS] = {"RANK",    "HOST", "PID",      "STATE", "OPERATION",
+                                                "WAITING", "SENT", "RECEIVED", "FOR"};
     struct view view = view_of(job);
     char age[32], launcher[64] = "no launcher";
     cohi_table table;
     cohi_duration_text(age_of(&view, now), age, sizeof age);
     if (view.launcher)
         snprintf(launcher, sizeof launcher, "launcher %d", view.launcher);
-    printf("%.64s: %s, ranks %d, age %s\n", view.program, launcher, view.size, age);
+    const char *network = network_of(job, &view, now);
+    printf("%.64s: %s, ranks %d, age %s%s%s\n", view.program, launcher, view.size, age,
+           *network ? ", between hosts " : "", network);
     if (cohi_table_make(&table, titles, COLUMNS, (size_t)view.count) != 0)
         return -1;
-    if (!job->summary && !view.host)
+    if (!has_hosts(job)) {
         cohi_table_hide(&table, HOST);
+        cohi_table_hide(&table, SENT);
+        cohi_table_hide(&table, RECEIVED);
+    }
     for (int i = 0; i < view.count; i++) {
         cohi_sight sight;
         const char *host;
@@ -259,14 +289,59 @@ static int print_job(const struct job *job, uint64_t now)
     return 0;
 }
 
-static int print_jobs(const struct jobs *jobs)
+/* ---- links ---- */
+
+enum { L_RANK, L_PEER, L_OPERATIONS, L_SENT, L_RECEIVED, L_WAITS, L_COLUMNS };
+
+static void fill_link(int rank, const cohi_sight_link *link, cohi_table_row *row)
+{
+    snprintf(row->cell[L_RANK], COHI_TABLE_CELL_BYTES, "%d", rank);
+    if (link->peer >= 0)
+        snprintf(row->cell[L_PEER], COHI_TABLE_CELL_BYTES, "%d", link->peer);
+    else
+        snprintf(row->cell[L_PEER], COHI_TABLE_CELL_BYTES, "%u others", link->peers);
+    snprintf(row->cell[L_OPERATIONS], COHI_TABLE_CELL_BYTES, "%" PRIu64, link->operations);
+    cohi_bytes_text(link->sent, row->cell[L_SENT], COHI_TABLE_CELL_BYTES);
+    cohi_bytes_text(link->received, row->cell[L_RECEIVED], COHI_TABLE_CELL_BYTES);
+    snprintf(row->cell[L_WAITS], COHI_TABLE_CELL_BYTES, "%" PRIu64, link->waits);
+}
+
+/* The job's links below its ranks; nothing where it has none. */
+static int print_links(const struct job *job, uint64_t now)
+{
+    static const char *const titles[L_COLUMNS] = {"RANK", "PEER",     "OPERATIONS",
+                                                  "SENT", "RECEIVED", "WAITS"};
+    int count = view_of(job).count;
+    cohi_table table;
+    if (!has_hosts(job))
+        return 0;
+    if (cohi_table_make(&table, titles, L_COLUMNS, (size_t)count * (COHI_SIGHT_LINKS + 1)) != 0)
+        return -1;
+    table.count = 0;
+    for (int i = 0; i < count; i++) {
+        cohi_sight sight;
+        const char *host;
+        int rank = look_at_rank(job, i, now, &host, &sight);
+        for (uint32_t link = 0; link < sight.link_count; link++)
+            fill_link(rank, &sight.links[link], &table.rows[table.count++]);
+    }
+    if (table.count > 0) {
+        printf("  links to other hosts:\n");
+        cohi_table_print(&table, "  ", stdout);
+    }
+    cohi_table_free(&table);
+    return 0;
+}
+
+static int print_jobs(const struct jobs *jobs, int links)
 {
     if (jobs->count == 0)
         printf("no job of this user is running\n");
     for (size_t i = 0; i < jobs->count; i++) {
         if (i > 0)
             putchar('\n');
-        if (print_job(&jobs->list[i], jobs->now) != 0)
+        if (print_job(&jobs->list[i], jobs->now) != 0
+            || (links && print_links(&jobs->list[i], jobs->now) != 0))
             return 1;
     }
     return 0;
@@ -275,6 +350,21 @@ static int print_jobs(const struct jobs *jobs)
 static double seconds(uint64_t nanoseconds)
 {
     return (double)nanoseconds / (double)COHI_NS_PER_S;
+}
+
+static json_t *links_json(const cohi_sight *sight)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < sight->link_count; i++) {
+        const cohi_sight_link *link = &sight->links[i];
+        json_t *peer = link->peer >= 0 ? json_integer(link->peer) : json_null();
+        json_array_append_new(
+            list, json_pack("{s:o, s:i, s:I, s:I, s:I, s:I}", "peer", peer, "peers",
+                            (int)link->peers, "operations", (json_int_t)link->operations,
+                            "sent_bytes", (json_int_t)link->sent, "received_bytes",
+                            (json_int_t)link->received, "waits", (json_int_t)link->waits));
+    }
+    return list;
 }
 
 static json_t *rank_json(const struct job *job, int index, uint64_t now)
@@ -294,6 +384,7 @@ static json_t *rank_json(const struct job *job, int index, uint64_t now)
     json_object_set_new(row, "waits_for",
                         sight.waits_for >= 0 ? json_integer(sight.waits_for) : json_null());
     json_object_set_new(row, "awaits", *sight.awaits ? json_string(sight.awaits) : json_null());
+    json_object_set_new(row, "links", links_json(&sight));
     return row;
 }
 
@@ -306,10 +397,12 @@ static json_t *job_json(const struct job *job, uint64_t now)
     json_t *ranks = json_array();
     for (int i = 0; i < view.count; i++)
         json_array_append_new(ranks, rank_json(job, i, now));
+    const char *network = network_of(job, &view, now);
+    json_t *protection = *network ? json_string(network) : json_null();
     json_t *launcher = view.launcher ? json_integer(view.launcher) : json_null();
-    return json_pack("{s:o, s:o, s:o, s:i, s:f, s:o}", "program", cohi_json_text(program),
+    return json_pack("{s:o, s:o, s:o, s:i, s:f, s:o, s:o}", "program", cohi_json_text(program),
                      "version", cohi_json_text(version), "launcher", launcher, "size", view.size,
-                     "age_s", seconds(age_of(&view, now)), "ranks", ranks);
+                     "age_s", seconds(age_of(&view, now)), "network", protection, "ranks", ranks);
 }
 
 static int print_json(const struct jobs *jobs)
@@ -326,22 +419,35 @@ static int print_json(const struct jobs *jobs)
 
 /* ---- the command ---- */
 
+struct wishes {
+    int as_json, links;
+};
+
 static int take_json(void *target, const char *flag, const char *value)
 {
     (void)flag;
     (void)value;
-    *(int *)target = 1;
+    ((struct wishes *)target)->as_json = 1;
+    return 0;
+}
+
+static int take_links(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    (void)value;
+    ((struct wishes *)target)->links = 1;
     return 0;
 }
 
 static const cohi_flag_row flags[] = {
-    {"json", 0, NULL, "print as JSON", take_json},
+    {"json", 0, NULL, "print as JSON, links included", take_json},
+    {"links", 0, NULL, "what went between each rank and those of other hosts", take_links},
     {NULL, 0, NULL, NULL, NULL},
 };
 
 static const cohi_usage usage = {
     .command = "cohort ps",
-    .synopsis = "[--json]",
+    .synopsis = "[--links] [--json]",
     .summary =
         "Shows the running jobs of this user and what each rank is doing, those on other hosts "
         "too\n"
@@ -352,11 +458,14 @@ static const cohi_usage usage = {
 
 int cohi_tool_ps(int argc, char **argv)
 {
-    int as_json = 0, status;
-    if (cohi_flags_only(&usage, argc, argv, &as_json, &status) != 0)
+    struct wishes wishes = {0};
+    int status;
+    if (cohi_flags_only(&usage, argc, argv, &wishes, &status) != 0)
         return status;
     struct jobs jobs = {.now = cohi_now_ns()};
-    status = find_jobs(&jobs) != 0 ? 1 : as_json ? print_json(&jobs) : print_jobs(&jobs);
+    status = find_jobs(&jobs) != 0 ? 1
+             : wishes.as_json      ? print_json(&jobs)
+                                   : print_jobs(&jobs, wishes.links);
     for (size_t i = 0; i < jobs.count; i++)
         close_job(&jobs.list[i]);
     free(jobs.list);

@@ -17,6 +17,74 @@ static int is_one_of(const char *word, const char *one, const char *other)
     return strcmp(word, one) == 0 || strcmp(word, other) == 0;
 }
 
+static uint64_t bytes_of(const cohi_sight_link *link)
+{
+    return link->sent + link->received;
+}
+
+static void add_link(cohi_sight_link *sum, const cohi_sight_link *link)
+{
+    sum->peers += link->peers;
+    sum->operations += link->operations;
+    sum->sent += link->sent;
+    sum->received += link->received;
+    sum->waits += link->waits;
+}
+
+cohi_sight_link cohi_sight_total(const cohi_sight *sight)
+{
+    cohi_sight_link total = {.peer = -1};
+    for (uint32_t i = 0; i < sight->link_count; i++)
+        add_link(&total, &sight->links[i]);
+    return total;
+}
+
+/* Lists it, or adds it to the rest, or the one that carried least if that is less. */
+static void note_link(cohi_sight *sight, cohi_sight_link *rest, const cohi_sight_link *link)
+{
+    if (sight->link_count < COHI_SIGHT_LINKS) {
+        sight->links[sight->link_count++] = *link;
+        return;
+    }
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < COHI_SIGHT_LINKS; i++) {
+        if (bytes_of(&sight->links[i]) < bytes_of(&sight->links[least]))
+            least = i;
+    }
+    if (bytes_of(link) <= bytes_of(&sight->links[least])) {
+        add_link(rest, link);
+        return;
+    }
+    add_link(rest, &sight->links[least]);
+    memmove(&sight->links[least], &sight->links[least + 1],
+            (COHI_SIGHT_LINKS - 1 - least) * sizeof *sight->links);
+    sight->links[COHI_SIGHT_LINKS - 1] = *link;
+}
+
+/* A rank of the host has none with those of its host, whose counts stay 0. */
+static void look_at_links(const cohi_board *board, cohi_slot *slot, cohi_sight *sight)
+{
+    int size = (int)board->head->size;
+    const cohi_traffic *traffic = cohi_slot_traffic(slot, size);
+    cohi_sight_link rest = {.peer = -1};
+    if (board->head->locals == board->head->size)
+        return;
+    for (int peer = 0; peer < size; peer++) {
+        cohi_sight_link link = {
+            .peer = peer,
+            .peers = 1,
+            .operations = atomic_load(&traffic[peer].operations),
+            .sent = atomic_load(&traffic[peer].sent),
+            .received = atomic_load(&traffic[peer].received),
+            .waits = atomic_load(&traffic[peer].waits),
+        };
+        if (bytes_of(&link) > 0)
+            note_link(sight, &rest, &link);
+    }
+    if (rest.peers > 0)
+        sight->links[sight->link_count++] = rest;
+}
+
 void cohi_sight_look(const cohi_board *board, int rank, uint64_t now, cohi_sight *sight)
 {
     cohi_slot *slot = cohi_board_slot(board, rank);
@@ -25,8 +93,10 @@ void cohi_sight_look(const cohi_board *board, int rank, uint64_t now, cohi_sight
     if (!slot)
         return;
     sight->pid = atomic_load(&slot->pid);
+    sight->network = atomic_load(&board->head->network);
     snprintf(sight->state, sizeof sight->state, "%s",
              cohi_slot_describe(slot, sight->doing, sizeof sight->doing));
+    look_at_links(board, slot, sight);
     if (!is_one_of(sight->state, "waiting", "stopped"))
         return;
     uint64_t since = atomic_load(&slot->since_ns);
@@ -42,6 +112,8 @@ void cohi_sight_check(cohi_sight *sight)
     sight->awaits[sizeof sight->awaits - 1] = '\0';
     if (sight->waits_for >= COHI_RANKS_MAX)
         sight->waits_for = -1;
+    if (sight->link_count > COHI_SIGHT_LINKS + 1)
+        sight->link_count = 0;
 }
 
 /* ---- the summary ---- */

@@ -7,6 +7,17 @@
 
 #include "bootstrap/board.h"
 
+/* What went between a rank and one of another host, or several of them. */
+typedef struct cohi_sight_link {
+    int32_t peer;   /* -1: those that are not listed */
+    uint32_t peers; /* how many that is */
+    uint64_t operations, sent, received, waits;
+} cohi_sight_link;
+
+/* Those of a rank: the ones that carried most, and the rest in one row. So a look at a job of 1,000
+ * ranks stays short, and so does what agents tell. */
+enum { COHI_SIGHT_LINKS = 8 };
+
 typedef struct cohi_sight {
     int32_t pid;
     int32_t waits_for;   /* -1: for none in particular */
@@ -14,9 +25,15 @@ typedef struct cohi_sight {
     char state[16];
     char doing[160];
     char awaits[192]; /* what its waits are for; "": it has not waited long */
+    uint32_t network; /* cohi_network, of its host */
+    uint32_t link_count;
+    cohi_sight_link links[COHI_SIGHT_LINKS + 1]; /* by the rank of the peer; the rest comes last */
 } cohi_sight;
 
 void cohi_sight_look(const cohi_board *board, int rank, uint64_t now, cohi_sight *sight);
+
+/* All of a rank's links together; `peers` is how many there are. */
+cohi_sight_link cohi_sight_total(const cohi_sight *sight);
 
 /* Ends the texts of one that came from elsewhere. */
 void cohi_sight_check(cohi_sight *sight);

@@ -80,3 +80,13 @@ void cohi_duration_text(uint64_t nanoseconds, char *text, size_t room)
     else
         snprintf(text, room, "%.1f h", seconds / 3600);
 }
+
+void cohi_bytes_text(uint64_t bytes, char *text, size_t room)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    double shown = (double)bytes;
+    for (; shown >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        shown /= 1024;
+    snprintf(text, room, "%.4g %s", shown, units[unit]);
+}

@@ -31,4 +31,7 @@ void cohi_table_print(const cohi_table *table, const char *indent, FILE *stream)
 /* "340 ms", "12.3 s", "5 min", "3 h"; "-" for 0. */
 void cohi_duration_text(uint64_t nanoseconds, char *text, size_t room);
 
+/* "64 KiB", "1.5 MiB". */
+void cohi_bytes_text(uint64_t bytes, char *text, size_t room);
+
 #endif

@@ -159,6 +159,12 @@ static coh_status parse_level(const char *what, const char *text, uint64_t *leve
                       "off, error, warn, info, debug", level);
 }
 
+static coh_status parse_net(const char *what, const char *text, uint64_t *net)
+{
+    static const char *const words[] = {"seal", "clear"};
+    return parse_word(what, text, words, sizeof words / sizeof *words, "seal, clear", net);
+}
+
 static coh_status parse_knob(const cohi_knob *knob, void *field)
 {
     const char *text = getenv(knob->variable);
@@ -179,6 +185,8 @@ static coh_status parse_knob(const cohi_knob *knob, void *field)
         return parse_level(knob->variable, text, field);
     case COHI_KNOB_CHECK:
         return parse_check(knob->variable, text, field);
+    case COHI_KNOB_NET:
+        return parse_net(knob->variable, text, field);
     }
     return COH_OK;
 }

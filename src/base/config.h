@@ -17,7 +17,8 @@ typedef enum cohi_knob_type {
     COHI_KNOB_SECONDS, /* uint64_t nanoseconds: 30, 0.5, 500ms, 2m; "off" is 0 */
     COHI_KNOB_FLAG,    /* uint64_t 0 or 1: 0/1, no/yes, off/on */
     COHI_KNOB_LEVEL,   /* uint64_t, a coh_log_level by name */
-    COHI_KNOB_CHECK    /* uint64_t, a cohi_check_level: as a flag, or "order" */
+    COHI_KNOB_CHECK,   /* uint64_t, a cohi_check_level: as a flag, or "order" */
+    COHI_KNOB_NET      /* uint64_t, a cohi_net: "seal" or "clear" */
 } cohi_knob_type;
 
 /* What COHORT_CHECK asks for. */
@@ -26,6 +27,9 @@ typedef enum cohi_check_level {
     COHI_CHECK_BOUNDS = 1, /* put and get against the allocation */
     COHI_CHECK_ORDER = 2   /* the race check: core/onesided/race.h */
 } cohi_check_level;
+
+/* What COHORT_NET asks for: how bytes travel between hosts, behind a handshake in any case. */
+typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
 
 /* The row of a collective whose algorithm can be forced by name. */
 #define COHI_ALGORITHM_KNOB(X, field, variable)                                             \
@@ -48,7 +52,7 @@ typedef enum cohi_check_level {
 /* X(field of cohi_config, type, variable, default, help) */
 #define COHI_KNOB_TABLE(X)                                                                         \
     X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                              \
-      "engine that connects the ranks: any, shm, threads, tcp, sim, sim:channel")                  \
+      "engine that connects the ranks: any, shm, threads, tcp, ucx, mpi, sim, sim:channel")        \
     X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                                 \
       "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "      \
       "address space allows; in steps of 2M")                                                      \
@@ -72,6 +76,9 @@ typedef enum cohi_check_level {
       "itself all that are up")                                                                    \
     X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
       "ports at which ranks listen for those of other hosts, first-last; by itself any")           \
+    X(net, COHI_KNOB_NET, "COHORT_NET", "seal",                                                    \
+      "what travels between hosts: seal, encrypted and authenticated; clear, as it is, on a "      \
+      "network that is trusted (docs/security.md)")                                                \
     X(port, COHI_KNOB_TEXT, "COHORT_PORT", "",                                                     \
       "the port at which rank 0 waits for other hosts under torchrun and the like; by itself the " \
       "one after MASTER_PORT")                                                                     \
@@ -115,6 +122,7 @@ typedef enum cohi_check_level {
 #define COHI_KNOB_FIELD_COHI_KNOB_FLAG    uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_LEVEL   uint64_t
 #define COHI_KNOB_FIELD_COHI_KNOB_CHECK   uint64_t
+#define COHI_KNOB_FIELD_COHI_KNOB_NET     uint64_t
 
 /* Texts point into the environment or the table: copy what must outlive a setenv. */
 typedef struct cohi_config {

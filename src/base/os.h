@@ -233,6 +233,9 @@ typedef struct cohi_os_threads {
 /* Looks at all but the caller, those that serve, and those that `is_known` knows. False where the
  * kernel does not tell. */
 bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_os_threads *seen);
+
+/* Adds one thread to what was seen. */
+void cohi_os_thread_look(int id, cohi_os_threads *seen);
 /* How many threads this process has; 0 where the kernel does not tell. */
 int cohi_os_thread_count(void);
 

@@ -127,7 +127,7 @@ static uint64_t runs_of(int id)
     return ran_ns + strtoull(at, NULL, 10);
 }
 
-static void look_at(int id, cohi_os_threads *seen)
+void cohi_os_thread_look(int id, cohi_os_threads *seen)
 {
     if (has_ended(id) || is_sanitizers(id))
         return;
@@ -171,7 +171,7 @@ bool cohi_os_threads_look(bool (*is_known)(int id, void *arg), void *arg, cohi_o
     for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         int id = atoi(entry->d_name);
         if (id > 0 && id != cohi_os_thread_id() && !is_servant(id) && !is_known(id, arg))
-            look_at(id, seen);
+            cohi_os_thread_look(id, seen);
         if (seen->busy)
             break;
     }

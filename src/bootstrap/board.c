@@ -62,9 +62,20 @@ size_t cohi_slot_log_offset(int size)
     return cohi_slot_staging_offset(size, COHI_TEAMS);
 }
 
+size_t cohi_slot_traffic_offset(int size)
+{
+    return cohi_slot_log_offset(size) + COHI_LOG_BYTES;
+}
+
+static size_t traffic_bytes(int size)
+{
+    return round_up((size_t)size * sizeof(cohi_traffic), PAGE_BYTES);
+}
+
 size_t cohi_slot_lane_offset(int size, int from_index)
 {
-    return cohi_slot_log_offset(size) + COHI_LOG_BYTES + (size_t)from_index * COHI_LANE_BYTES;
+    return cohi_slot_traffic_offset(size) + traffic_bytes(size)
+           + (size_t)from_index * COHI_LANE_BYTES;
 }
 
 _Static_assert(sizeof(cohi_staging) % PAGE_BYTES == 0, "staging areas are whole pages");
@@ -208,6 +219,13 @@ coh_status cohi_board_commit_log(cohi_board *board, int rank)
 {
     size_t log = slot_at(board, rank) + cohi_slot_log_offset((int)board->head->size);
     return commit(board, log, log + COHI_LOG_BYTES);
+}
+
+coh_status cohi_board_commit_traffic(cohi_board *board, int rank)
+{
+    int size = (int)board->head->size;
+    size_t at = slot_at(board, rank) + cohi_slot_traffic_offset(size);
+    return commit(board, at, at + traffic_bytes(size));
 }
 
 /* ---- making ---- */

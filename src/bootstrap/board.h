@@ -25,6 +25,7 @@
 
 #include "base/atomics.h"
 #include "base/opcode.h"
+#include "bootstrap/traffic.h"
 #include "memory/profile.h"
 
 #include <cohort.h>
@@ -240,8 +241,8 @@ typedef struct cohi_slot {
 
     /* Behind the slot: the verdict on each rank (see core/health/verdict.h); for each team an area in
      * which it meets; for each rank the landings of its messages from another host; for each team a
-     * staging area; a log for the race check; for each rank of this host a lane on which its
-     * messages come. Only the number of lanes depends on the host. Reach them by the functions
+     * staging area; a log for the race check; for each rank what went between it and this one; for
+     * each rank of this host a lane on which its messages come. Only the number of lanes depends on the host. Reach them by the functions
      * below. */
 } cohi_slot;
 
@@ -268,6 +269,7 @@ typedef struct cohi_board_head {
     char program[64];               /* what runs, for `cohort ps` */
     _Atomic uint64_t global_exit;   /* 0, or COHI_ENDED | code: the job is asked to end */
     _Atomic uint64_t warned_ns;     /* the longest wait that a rank has warned of */
+    atomic_uint network;            /* how what leaves the host is protected: cohi_network */
     atomic_uint circle_state;       /* 0, 1 while `circle` is written, 2 */
     char circle[COHI_CIRCLE_BYTES]; /* who waits for whom, of ranks that were found stuck */
     atomic_uint race_state;         /* 0, 1 while `race` is written, 2 */
@@ -337,6 +339,7 @@ size_t cohi_slot_record_offset(int size, int team, uint32_t epoch, int index);
 size_t cohi_slot_landing_offset(int size, int from);
 size_t cohi_slot_staging_offset(int size, int team);
 size_t cohi_slot_log_offset(int size);
+size_t cohi_slot_traffic_offset(int size);
 size_t cohi_slot_lane_offset(int size, int from_index); /* of the host's ranks */
 
 static inline _Atomic uint64_t *cohi_slot_verdict(cohi_slot *slot, int rank)
@@ -360,6 +363,12 @@ static inline cohi_staging *cohi_slot_staging(cohi_slot *slot, int size, int tea
     return (cohi_staging *)((char *)slot + cohi_slot_staging_offset(size, team));
 }
 
+/* What went between the slot's rank and each other one, [size]. */
+static inline cohi_traffic *cohi_slot_traffic(cohi_slot *slot, int size)
+{
+    return (cohi_traffic *)((char *)slot + cohi_slot_traffic_offset(size));
+}
+
 /* These are for ranks of the board's host. Backs what a rank needs to meet in `team` with memory. A
  * lane is backed by its sender. */
 coh_status cohi_board_commit(cohi_board *board, int rank, int team);
@@ -373,6 +382,9 @@ coh_status cohi_board_commit_level(cohi_board *board, int rank, int team);
 
 /* Backs the rank's log of puts with memory. */
 coh_status cohi_board_commit_log(cohi_board *board, int rank);
+
+/* Backs its counts of what went between it and ranks of other hosts with memory. */
+coh_status cohi_board_commit_traffic(cohi_board *board, int rank);
 
 /* Wakes the threads of the rank that sleep. Call after the write they may sleep for. */
 void cohi_slot_ring(cohi_slot *slot);

@@ -33,6 +33,7 @@ struct caller {
     int proved;    /* the rank that it has proved to be */
     short events;  /* to wait for */
     uint64_t since_ns;
+    cohi_link_far *sealed; /* once it has proved itself; the hello comes in a record */
     size_t got;
     cohi_hello hello;
 };
@@ -64,6 +65,7 @@ static void tell_refusals(cohi_door *door, uint64_t now)
 static void remove_caller(cohi_door *door, int index)
 {
     cohi_tls_end(door->callers[index].tls);
+    cohi_link_close(&(cohi_connection){.fd = -1, .far = door->callers[index].sealed});
     door->callers[index] = door->callers[--door->count];
 }
 
@@ -185,10 +187,28 @@ static int prove(struct caller *caller)
         return STRANGE;
     if (turn != COHI_TLS_DONE)
         return PARTIAL;
+    cohi_connection link;
+    if (!cohi_link_seal(caller->tls, caller->fd, &link))
+        return STRANGE;
     caller->proved = cohi_tls_peer(caller->tls);
+    caller->sealed = link.far;
     cohi_tls_end(caller->tls);
     caller->tls = NULL;
     return WHOLE;
+}
+
+/* Where the bytes of a hello come to, and how many they are. */
+static char *landing(struct caller *caller, size_t *bytes)
+{
+    *bytes = sizeof caller->hello + (caller->sealed ? COHI_SEAL_EXTRA_BYTES : 0);
+    return caller->sealed ? (char *)caller->sealed->record : (char *)&caller->hello;
+}
+
+static bool open_hello(struct caller *caller, size_t bytes)
+{
+    return !caller->sealed
+           || cohi_seal_open(caller->sealed->seals.in, caller->sealed->record, bytes,
+                             (unsigned char *)&caller->hello);
 }
 
 /* Reads what there is. One that left without a word asked only whether somebody is here. */
@@ -201,18 +221,22 @@ static int read_hello(const cohi_door *door, struct caller *caller)
         if (proof != WHOLE)
             return proof;
     }
-    int error = cohi_os_receive_now(caller->fd, (char *)&caller->hello + caller->got,
-                                    sizeof caller->hello - caller->got, &got);
+    size_t bytes;
+    char *place = landing(caller, &bytes);
+    int error = cohi_os_receive_now(caller->fd, place + caller->got, bytes - caller->got, &got);
     if (error)
         return error == EAGAIN ? PARTIAL : caller->got == 0 && error == ECONNRESET ? GONE : STRANGE;
     caller->got += got;
-    if (caller->got < sizeof caller->hello)
+    if (caller->got < bytes)
         return PARTIAL;
-    return cohi_link_check_hello(&caller->hello) == 0 && is_of_job(door, caller) ? WHOLE : STRANGE;
+    return open_hello(caller, bytes) && cohi_link_check_hello(&caller->hello) == 0
+                   && is_of_job(door, caller)
+               ? WHOLE
+               : STRANGE;
 }
 
 /* From the last to the first: one that is refused gives its place to one that was looked at. */
-static bool find_hello(cohi_door *door, cohi_hello *hello, int *link)
+static bool find_hello(cohi_door *door, cohi_hello *hello, cohi_connection *link)
 {
     for (int i = door->count - 1; i >= 0; i--) {
         struct caller *caller = &door->callers[i];
@@ -226,7 +250,8 @@ static bool find_hello(cohi_door *door, cohi_hello *hello, int *link)
         if (read != WHOLE)
             continue;
         *hello = caller->hello;
-        *link = caller->fd;
+        *link = (cohi_connection){.fd = caller->fd, .far = caller->sealed};
+        caller->sealed = NULL;
         remove_caller(door, i);
         return true;
     }
@@ -268,9 +293,9 @@ static bool sleep_at(cohi_door *door, bool crowded, uint64_t until_ns, struct po
 }
 
 coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, struct pollfd *others, int count,
-                           cohi_hello *hello, int *link)
+                           cohi_hello *hello, cohi_connection *link)
 {
-    *link = -1;
+    *link = COHI_NO_LINK;
     for (;;) {
         bool crowded;
         coh_status status = take_callers(door, &crowded);

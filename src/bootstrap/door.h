@@ -28,10 +28,10 @@ void cohi_door_listen_far(cohi_door *door, int listener);
 /*
  * Waits for a hello of this job, or until one of the `count` descriptors of `others` shows something
  * (see poll(2)), at most until `until_ns` (of cohi_now_ns). *link is the connection, which is the
- * caller's then, or -1 when none came. COH_LIMIT when no descriptor is left to let anybody in.
+ * caller's then, or none when nobody came. COH_LIMIT when no descriptor is left to let anybody in.
  */
 coh_status cohi_door_await(cohi_door *door, uint64_t until_ns, struct pollfd *others, int count,
-                           cohi_hello *hello, int *link);
+                           cohi_hello *hello, cohi_connection *link);
 
 /* NULL is allowed. */
 void cohi_door_close(cohi_door *door);

@@ -125,9 +125,9 @@ static coh_status hear_child(cohi_group *group, struct exchange *exchange, int i
 {
     cohi_child *child = &group->children[index];
     size_t limit = child->leads ? most_of_table(group) : cohi_card_most();
-    coh_status status = cohi_tree_receive(group, child->fd, child->rank, limit);
+    coh_status status = cohi_tree_receive(group, &child->link, child->rank, limit);
     if (status != COH_OK) {
-        exchange->sender = child->fd;
+        exchange->sender = child->link.fd;
         return status;
     }
     if (!child->awaited) {
@@ -161,8 +161,8 @@ static coh_status turn(cohi_group *group, struct exchange *exchange, size_t limi
     coh_status status = COH_OK;
     int count = group->child_count;
     for (int i = 0; i < count; i++)
-        group->set[i] = (struct pollfd){.fd = group->children[i].fd, .events = POLLIN};
-    group->set[count] = (struct pollfd){.fd = group->up, .events = POLLIN};
+        group->set[i] = (struct pollfd){.fd = group->children[i].link.fd, .events = POLLIN};
+    group->set[count] = (struct pollfd){.fd = group->up.fd, .events = POLLIN};
     if (cohi_os_poll(group->set, (size_t)count + 1, (int)(COHI_TREE_TICK_NS / COHI_NS_PER_MS)) <= 0)
         return COH_OK;
     for (int i = 0; i < count && status == COH_OK; i++)
@@ -170,7 +170,7 @@ static coh_status turn(cohi_group *group, struct exchange *exchange, size_t limi
             status = hear_child(group, exchange, i);
     if (status == COH_OK && group->set[count].revents) {
         status = cohi_tree_hear(group, limit, false, heard);
-        exchange->sender = status == COH_OK ? -1 : group->up;
+        exchange->sender = status == COH_OK ? -1 : group->up.fd;
     }
     return status;
 }
@@ -200,7 +200,7 @@ static coh_status collect(cohi_group *group, struct exchange *exchange)
 static coh_status explain_break(cohi_group *group, struct exchange *exchange, int error)
 {
     bool came = false;
-    exchange->sender = group->up;
+    exchange->sender = group->up.fd;
     if (error == ECONNRESET) {
         coh_status status = cohi_tree_hear(group, most_of_table(group), true, &came);
         cohi_tree_drop_fds(group);
@@ -220,7 +220,7 @@ static coh_status send_up(cohi_group *group, struct exchange *exchange, const co
         count = collect_fds(mine, fds, &frame.fd_set);
     frame.bytes = (uint32_t)exchange->bytes;
     int error =
-        cohi_link_send(group->up, &frame, exchange->table, fds, count, cohi_tree_patience(group));
+        cohi_link_send(&group->up, &frame, exchange->table, fds, count, cohi_tree_patience(group));
     return error ? explain_break(group, exchange, error) : COH_OK;
 }
 
@@ -237,7 +237,7 @@ static coh_status await_answer(cohi_group *group, struct exchange *exchange, coh
                 status = cohi_tree_check_silence(group);
         } else {
             status = cohi_tree_hear(group, most_of_table(group), true, &came);
-            exchange->sender = status == COH_OK ? -1 : group->up;
+            exchange->sender = status == COH_OK ? -1 : group->up.fd;
         }
     }
     if (status == COH_OK && group->incoming.frame.kind != (uint32_t)kind) {
@@ -249,7 +249,7 @@ static coh_status await_answer(cohi_group *group, struct exchange *exchange, coh
 
 /* ---- down ---- */
 
-static int give(cohi_group *group, int link, const cohi_card *card)
+static int give(cohi_group *group, const cohi_connection *link, const cohi_card *card)
 {
     cohi_frame frame = cohi_link_frame(COHI_LINK_GIVE, card->rank);
     int fds[COHI_CARD_FDS], count = collect_fds(card, fds, &frame.fd_set);
@@ -284,7 +284,7 @@ static int send_table(cohi_group *group, const struct exchange *exchange, const 
     cohi_frame frame = cohi_link_frame(COHI_LINK_TABLE, group->rank);
     bool by_memory = shared >= 0 && !child->leads;
     frame.bytes = by_memory ? 0 : (uint32_t)exchange->bytes;
-    return cohi_link_send(child->fd, &frame, exchange->table, &shared, by_memory,
+    return cohi_link_send(&child->link, &frame, exchange->table, &shared, by_memory,
                           cohi_tree_patience(group));
 }
 
@@ -297,7 +297,7 @@ static coh_status hand_to_children(cohi_group *group, const struct exchange *exc
         int error = send_table(group, exchange, child, shared);
         for (int rank = 0; rank < group->size && !error && !child->leads; rank++)
             if (rank != child->rank && is_near(group, rank))
-                error = give(group, child->fd, &exchange->all[rank]);
+                error = give(group, &child->link, &exchange->all[rank]);
         if (error)
             return cohi_tree_fail_link(error, child->rank);
         if (cohi_now_ns() >= vigil.word_at_ns) {
@@ -342,7 +342,7 @@ static coh_status take_given(cohi_group *group, struct exchange *exchange)
 
 static bool is_leader(const cohi_group *group)
 {
-    return group->up < 0 || !is_near(group, group->up_rank);
+    return group->up.fd < 0 || !is_near(group, group->up_rank);
 }
 
 /* Takes the table out of the memory that the leader shares. */
@@ -366,7 +366,7 @@ static coh_status take_shared(cohi_group *group, struct exchange *exchange)
 /* The table comes from above; where this is the root, it is complete already. */
 static coh_status obtain_table(cohi_group *group, struct exchange *exchange, const cohi_card *mine)
 {
-    if (group->up < 0)
+    if (group->up.fd < 0)
         return COH_OK;
     coh_status status = send_up(group, exchange, mine);
     if (status == COH_OK)
@@ -422,13 +422,13 @@ static coh_status meet(cohi_group *group, struct exchange *exchange)
 {
     cohi_frame go = cohi_link_frame(COHI_LINK_GO, group->rank);
     coh_status status = collect(group, exchange);
-    if (status == COH_OK && group->up >= 0)
+    if (status == COH_OK && group->up.fd >= 0)
         status = send_up(group, exchange, NULL);
-    if (status == COH_OK && group->up >= 0)
+    if (status == COH_OK && group->up.fd >= 0)
         status = await_answer(group, exchange, COHI_LINK_GO);
     for (int i = 0; i < group->child_count && status == COH_OK; i++) {
         const cohi_child *child = &group->children[i];
-        int error = cohi_link_send(child->fd, &go, NULL, NULL, 0, cohi_tree_patience(group));
+        int error = cohi_link_send(&child->link, &go, NULL, NULL, 0, cohi_tree_patience(group));
         status = error ? cohi_tree_fail_link(error, child->rank) : COH_OK;
     }
     return status;

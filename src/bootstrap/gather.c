@@ -58,21 +58,21 @@ static int add_host(cohi_group *group, const char *name)
 coh_status cohi_joining_tell(const cohi_group *group, int rank)
 {
     cohi_frame here = cohi_link_frame(COHI_LINK_HERE, rank);
-    int error = group->up < 0
+    int error = group->up.fd < 0
                     ? 0
-                    : cohi_link_send(group->up, &here, NULL, NULL, 0, cohi_tree_patience(group));
+                    : cohi_link_send(&group->up, &here, NULL, NULL, 0, cohi_tree_patience(group));
     return error ? cohi_tree_fail_link(error, group->up_rank) : COH_OK;
 }
 
-static coh_status turn_away(int link, coh_status status)
+static coh_status turn_away(cohi_connection *link, coh_status status)
 {
     cohi_tree_send_failure(link, -1, status);
-    cohi_os_close(link);
+    cohi_link_close(link);
     return status;
 }
 
 /* Takes the rank that proved by `hello` to be of this job. */
-static coh_status admit(cohi_joining *self, const cohi_hello *hello, int link)
+static coh_status admit(cohi_joining *self, const cohi_hello *hello, cohi_connection *link)
 {
     cohi_group *group = self->group;
     int rank = hello->frame.rank;
@@ -87,7 +87,7 @@ static coh_status admit(cohi_joining *self, const cohi_hello *hello, int link)
     }
     if (leads)
         add_host(group, hello->host);
-    cohi_tree_add_child(group, link, rank, leads);
+    cohi_tree_add_child(group, *link, rank, leads);
     cohi_vigil_progress(group, &self->vigil);
     return cohi_joining_tell(group, rank);
 }
@@ -102,7 +102,7 @@ static coh_status take_here(cohi_joining *self, const cohi_child *child)
     if (cohi_joining_note(group, frame->rank, group->host_of[child->rank]))
         cohi_vigil_progress(group, &self->vigil);
     else
-        cohi_tree_send_failure(child->fd, frame->rank, fail_taken(group, frame->rank));
+        cohi_tree_send_failure(&child->link, frame->rank, fail_taken(group, frame->rank));
     return COH_OK;
 }
 
@@ -111,10 +111,10 @@ static coh_status attend_children(cohi_joining *self)
 {
     cohi_group *group = self->group;
     for (int i = 0; i < group->child_count; i++) {
-        cohi_child child = group->children[i];
+        const cohi_child child = group->children[i];
         if (!group->set[i].revents)
             continue;
-        coh_status status = cohi_tree_receive(group, child.fd, child.rank, 0);
+        coh_status status = cohi_tree_receive(group, &child.link, child.rank, 0);
         cohi_tree_drop_fds(group);
         if (status == COH_OK)
             status = take_here(self, &child);
@@ -150,14 +150,15 @@ coh_status cohi_joining_attend(cohi_joining *self, uint64_t for_ns)
 {
     cohi_group *group = self->group;
     cohi_hello hello;
-    int link, count = group->child_count;
+    cohi_connection link;
+    int count = group->child_count;
     for (int i = 0; i < count; i++)
-        group->set[i] = (struct pollfd){.fd = group->children[i].fd, .events = POLLIN};
-    group->set[count] = (struct pollfd){.fd = group->up, .events = POLLIN};
+        group->set[i] = (struct pollfd){.fd = group->children[i].link.fd, .events = POLLIN};
+    group->set[count] = (struct pollfd){.fd = group->up.fd, .events = POLLIN};
     coh_status status =
         cohi_door_await(self->door, cohi_now_ns() + for_ns, group->set, count + 1, &hello, &link);
-    if (status == COH_OK && link >= 0)
-        return admit(self, &hello, link);
+    if (status == COH_OK && link.fd >= 0)
+        return admit(self, &hello, &link);
     if (status == COH_OK)
         status = attend_children(self);
     return status == COH_OK ? check_ends(self) : status;
@@ -205,8 +206,8 @@ static coh_status welcome_children(cohi_group *group)
     cohi_welcome_write(group, bytes);
     for (int i = 0; i < group->child_count && status == COH_OK; i++) {
         const cohi_child *child = &group->children[i];
-        int error = cohi_link_send(child->fd, &frame, bytes, &group->board.fd, child->leads ? 0 : 1,
-                                   cohi_tree_patience(group));
+        int error = cohi_link_send(&child->link, &frame, bytes, &group->board.fd,
+                                   child->leads ? 0 : 1, cohi_tree_patience(group));
         status = error ? cohi_tree_fail_link(error, child->rank) : COH_OK;
     }
     free(bytes);

@@ -16,7 +16,7 @@ static coh_status make_group(const cohi_group_spec *spec, cohi_group **group)
                          .size = spec->size,
                          .patience = spec->patience,
                          .board = {.fd = -1},
-                         .up = -1,
+                         .up = COHI_NO_LINK,
                          .children = calloc(size, sizeof *made->children),
                          .set = calloc(size + 1, sizeof *made->set),
                          .host_of = calloc(size, sizeof *made->host_of),
@@ -71,7 +71,7 @@ void cohi_group_leave(cohi_group *group)
 {
     if (!group)
         return;
-    cohi_os_close(group->up);
+    cohi_link_close(&group->up);
     while (group->child_count > 0)
         cohi_tree_drop_child(group, group->child_count - 1);
     cohi_board_close(&group->board);

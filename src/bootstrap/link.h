@@ -2,7 +2,8 @@
  * link.h - one connection of a group, and the frames that travel on it.
  *
  * Inside a host a link is a local socket, on which a frame may carry descriptors; between hosts it
- * is a TCP connection whose other end has proved that it knows the job's secret. A frame is a head
+ * is a TCP connection whose other end has proved that it knows the job's secret, and all on it is in
+ * sealed records (secure/seal.h), whatever COHORT_NET says: it is little. A frame is a head
  * of fixed size and as many bytes as that says, up to a limit that the receiver gives: nothing is
  * allocated by what a peer says. Both ends have the same byte order.
  */
@@ -11,6 +12,7 @@
 
 #include "bootstrap/board.h"
 #include "bootstrap/unique_id.h"
+#include "secure/tls.h"
 
 typedef enum cohi_link_kind {
     COHI_LINK_HELLO = 1,   /* up: who I am; a cohi_hello */
@@ -53,6 +55,27 @@ typedef struct cohi_incoming {
 
 enum { COHI_LINK_TEXT_BYTES = 512 };
 
+/* What a link between hosts has besides its socket. */
+typedef struct cohi_link_far {
+    cohi_seals seals;
+    size_t from, to;                              /* of the last record, what is not taken */
+    unsigned char record[COHI_SEAL_RECORD_BYTES]; /* that came, or is to be sent */
+} cohi_link_far;
+
+/* Closed by cohi_link_close. Of two copies one is used. */
+typedef struct cohi_connection {
+    int fd;             /* -1: there is none */
+    cohi_link_far *far; /* NULL: it stays on this host */
+} cohi_connection;
+
+#define COHI_NO_LINK ((cohi_connection){.fd = -1})
+
+/* A link over `fd`, whose handshake is through. False: no memory; the descriptor stays the caller's. */
+bool cohi_link_seal(const cohi_tls *tls, int fd, cohi_connection *link);
+
+/* Twice does no harm. */
+void cohi_link_close(cohi_connection *link);
+
 cohi_frame cohi_link_frame(cohi_link_kind kind, int rank);
 
 cohi_hello cohi_link_hello(int rank, int size, const char *host);
@@ -63,16 +86,22 @@ int cohi_link_check_hello(cohi_hello *hello);
 /* COH_LIMIT: `what` went wrong for want of descriptors. */
 coh_status cohi_link_fail_descriptors(const char *what);
 
+/* The first frame. 0 or an errno. */
+int cohi_link_send_hello(const cohi_connection *link, const cohi_hello *hello,
+                         uint64_t deadline_ns);
+
 /* 0 or an errno. `frame` says how many bytes of payload there are. */
-int cohi_link_send(int link, const cohi_frame *frame, const void *payload, const int *fds,
-                   int fd_count, uint64_t deadline_ns);
+int cohi_link_send(const cohi_connection *link, const cohi_frame *frame, const void *payload,
+                   const int *fds, int fd_count, uint64_t deadline_ns);
 
 /* A text of at most COHI_LINK_TEXT_BYTES as payload. */
-int cohi_link_send_text(int link, cohi_frame frame, const char *text, uint64_t deadline_ns);
+int cohi_link_send_text(const cohi_connection *link, cohi_frame frame, const char *text,
+                        uint64_t deadline_ns);
 
-/* EPROTO for what is not of this protocol, or has more than `limit` bytes behind its head; ENOMEM.
+/* EPROTO for what is not of this protocol, or has more than `limit` bytes behind its head; ENOMEM;
+ * EBADMSG for what was changed between two hosts.
  * Descriptors that come are the caller's: *fd_count of them. */
-int cohi_link_receive(int link, size_t limit, cohi_incoming *incoming, int *fds, int fd_room,
-                      int *fd_count, uint64_t deadline_ns);
+int cohi_link_receive(const cohi_connection *link, size_t limit, cohi_incoming *incoming, int *fds,
+                      int fd_room, int *fd_count, uint64_t deadline_ns);
 
 #endif

@@ -54,7 +54,7 @@ static coh_status call_next(cohi_reach *reach)
     return cohi_tls_call(&reach->self, reach->fd, 0, &reach->tls);
 }
 
-static coh_status prove(cohi_reach *reach, int *link)
+static coh_status prove(cohi_reach *reach, cohi_connection *link)
 {
     cohi_tls_turn turn = cohi_tls_step(reach->tls);
     if (turn == COHI_TLS_FAILED) {
@@ -68,26 +68,25 @@ static coh_status prove(cohi_reach *reach, int *link)
     }
     if (turn != COHI_TLS_DONE)
         return COH_OK;
-    *link = reach->fd;
+    if (!cohi_link_seal(reach->tls, reach->fd, link))
+        return cohi_fail(COH_NO_MEMORY, "coh_init: out of memory for the link to rank 0");
     reach->fd = -1;
     cohi_tls_end(reach->tls);
     reach->tls = NULL;
     return COH_OK;
 }
 
-coh_status cohi_reach_try(cohi_reach *reach, int *link, bool *far)
+coh_status cohi_reach_try(cohi_reach *reach, cohi_connection *link)
 {
-    *link = -1;
-    *far = false;
+    *link = COHI_NO_LINK;
     if (reach->fd < 0) {
-        int error = cohi_os_local_connect(reach->name, link);
+        int error = cohi_os_local_connect(reach->name, &link->fd);
         if (error && error != ECONNREFUSED && error != EAGAIN)
             return cohi_fail_os(error, "coh_init: rank %d cannot connect to rank 0",
                                 reach->self.rank);
         if (!error || !reach->is_far)
             return COH_OK;
     }
-    *far = true;
     coh_status status = reach->fd < 0 ? call_next(reach) : COH_OK;
     return status == COH_OK && reach->tls ? prove(reach, link) : status;
 }

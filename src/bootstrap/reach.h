@@ -5,6 +5,7 @@
 #ifndef COHI_BOOTSTRAP_REACH_H
 #define COHI_BOOTSTRAP_REACH_H
 
+#include "bootstrap/link.h"
 #include "bootstrap/root.h"
 #include "secure/tls.h"
 
@@ -24,10 +25,10 @@ void cohi_reach_begin(cohi_reach *reach, const cohi_id_layout *id, int rank, int
 
 /*
  * Goes on: waits only as long as a connection over the network takes, up to a quarter of a second.
- * *link is the connection, which is the caller's then, or -1 while rank 0 does not answer; *far: it
- * is over the network, and both sides have proved themselves.
+ * *link is the connection, which is the caller's then, or none while rank 0 does not answer. On one
+ * over the network both sides have proved themselves.
  */
-coh_status cohi_reach_try(cohi_reach *reach, int *link, bool *far);
+coh_status cohi_reach_try(cohi_reach *reach, cohi_connection *link);
 
 /* " (10.1.2.3 port 4000: Connection refused)", or "" where there is nothing to say. */
 enum { COHI_REACH_TEXT = 192 };

@@ -1,5 +1,6 @@
 #include "bootstrap/root.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -222,7 +223,7 @@ bool cohi_root_is_own(const cohi_os_address *addresses, int count)
     return false;
 }
 
-coh_status coh_unique_id_create(coh_unique_id *id)
+static coh_status create_id(coh_unique_id *id)
 {
     cohi_config config;
     coh_unique_id made;
@@ -241,5 +242,13 @@ coh_status coh_unique_id_create(coh_unique_id *id)
         status = keep(&made, listener);
     if (status == COH_OK)
         *id = made;
+    return status;
+}
+
+coh_status coh_unique_id_create(coh_unique_id *id)
+{
+    int held = cohi_cancel_hold();
+    coh_status status = create_id(id);
+    cohi_cancel_release(held);
     return status;
 }

@@ -59,7 +59,7 @@ static coh_status keep_seeking(cohi_joining *self)
 static coh_status check_user(const cohi_group *group, pid_t *process)
 {
     uid_t user;
-    int error = cohi_os_peer_credentials(group->up, &user, process);
+    int error = cohi_os_peer_credentials(group->up.fd, &user, process);
     if (!error && user == geteuid())
         return COH_OK;
     return cohi_fail(COH_TRANSPORT,
@@ -69,15 +69,15 @@ static coh_status check_user(const cohi_group *group, pid_t *process)
 
 /* Says who this is to the one above. The secret is shown on this host only: over the network it was
  * proved before. */
-static coh_status greet(cohi_joining *self, bool leads, bool far)
+static coh_status greet(cohi_joining *self, bool leads)
 {
     cohi_group *group = self->group;
     cohi_hello hello = cohi_link_hello(group->rank, group->size, self->host);
     hello.leads = leads;
-    if (!far)
+    if (!group->up.far)
         memcpy(hello.secret, self->id.secret, sizeof hello.secret);
     group->heard_ns = cohi_now_ns();
-    int error = cohi_os_send(group->up, &hello, sizeof hello, NULL, 0, cohi_tree_patience(group));
+    int error = cohi_link_send_hello(&group->up, &hello, cohi_tree_patience(group));
     /* What one that closed the connection has said before is still to be read. */
     return error && error != ECONNRESET ? cohi_tree_fail_link(error, group->up_rank) : COH_OK;
 }
@@ -115,7 +115,7 @@ static void refuse_child(cohi_group *group, int rank)
     for (int i = 0; i < group->child_count; i++) {
         if (group->children[i].rank != rank)
             continue;
-        cohi_tree_send_failure(group->children[i].fd, -1, status);
+        cohi_tree_send_failure(&group->children[i].link, -1, status);
         cohi_tree_drop_child(group, i);
         return;
     }
@@ -143,49 +143,48 @@ static coh_status hear_root(cohi_joining *self, bool *welcome)
 }
 
 /* Greets the root by `link` and tells it who has come already. */
-static coh_status meet_root(cohi_joining *self, int link, bool far)
+static coh_status meet_root(cohi_joining *self, cohi_connection link)
 {
     cohi_group *group = self->group;
     group->up = link;
     group->up_rank = 0;
-    coh_status status = far ? COH_OK : check_user(group, &self->root_process);
+    coh_status status = link.far ? COH_OK : check_user(group, &self->root_process);
     if (status == COH_OK)
-        status = greet(self, true, far);
+        status = greet(self, true);
     for (int i = 0; i < group->child_count && status == COH_OK; i++)
         status = cohi_joining_tell(group, group->children[i].rank);
     return status;
 }
 
-/* One turn of a leader that is not the root. `link` is a connection to the root, or -1. */
-static coh_status lead_on(cohi_joining *self, int link, bool *welcome)
+/* One turn of a leader that is not the root. `link` is a connection to the root, or none. */
+static coh_status lead_on(cohi_joining *self, cohi_connection link, bool *welcome)
 {
     cohi_group *group = self->group;
     coh_status status = COH_OK;
-    bool far = false;
-    if (group->up < 0 && link < 0)
-        status = cohi_reach_try(&self->reach, &link, &far);
-    if (status == COH_OK && link >= 0)
-        status = meet_root(self, link, far);
-    if (status == COH_OK && group->up < 0)
+    if (group->up.fd < 0 && link.fd < 0)
+        status = cohi_reach_try(&self->reach, &link);
+    if (status == COH_OK && link.fd >= 0)
+        status = meet_root(self, link);
+    if (status == COH_OK && group->up.fd < 0)
         status = keep_seeking(self);
     if (status == COH_OK)
-        status = cohi_joining_attend(self, group->up < 0 ? RETRY_NS : COHI_TREE_TICK_NS);
-    if (status == COH_OK && group->up >= 0)
+        status = cohi_joining_attend(self, group->up.fd < 0 ? RETRY_NS : COHI_TREE_TICK_NS);
+    if (status == COH_OK && group->up.fd >= 0)
         status = hear_root(self, welcome);
-    if (status == COH_OK && group->up >= 0)
+    if (status == COH_OK && group->up.fd >= 0)
         status = cohi_tree_check_silence(group);
     return status;
 }
 
 /* Binds the host's name, and leads if it was free. Takes `link` over: a connection to the root, or
- * -1. */
-static coh_status join_as_leader(cohi_joining *self, int link, bool *joined)
+ * none. */
+static coh_status join_as_leader(cohi_joining *self, cohi_connection link, bool *joined)
 {
     cohi_group *group = self->group;
     coh_status status = cohi_door_open(&self->id, group->size, &self->door);
     int error = status == COH_OK ? cohi_door_listen(self->door, self->host_socket) : 0;
     if (status != COH_OK || error) {
-        cohi_os_close(link);
+        cohi_link_close(&link);
         cohi_door_close(self->door);
         self->door = NULL;
         return !error || error == EADDRINUSE
@@ -195,7 +194,7 @@ static coh_status join_as_leader(cohi_joining *self, int link, bool *joined)
                                   group->rank);
     }
     (void)cohi_joining_note(group, group->rank, 0);
-    for (bool welcome = false; !welcome && status == COH_OK; link = -1)
+    for (bool welcome = false; !welcome && status == COH_OK; link = COHI_NO_LINK)
         status = lead_on(self, link, &welcome);
     *joined = status == COH_OK;
     return *joined ? cohi_joining_complete(self) : status;
@@ -240,7 +239,7 @@ static coh_status join_as_member(cohi_joining *self, bool *joined)
 {
     cohi_group *group = self->group;
     pid_t leader;
-    int error = cohi_os_local_connect(self->host_socket, &group->up);
+    int error = cohi_os_local_connect(self->host_socket, &group->up.fd);
     if (error == ECONNREFUSED || error == EAGAIN)
         return COH_OK;
     if (error)
@@ -249,7 +248,7 @@ static coh_status join_as_member(cohi_joining *self, bool *joined)
     group->up_rank = awaited_rank(self);
     coh_status status = check_user(group, &leader);
     if (status == COH_OK)
-        status = greet(self, false, false);
+        status = greet(self, false);
     if (status == COH_OK)
         status = await_welcome(group, leader);
     *joined = status == COH_OK;
@@ -264,28 +263,28 @@ static coh_status join_as_member(cohi_joining *self, bool *joined)
  */
 static coh_status join_unlaunched(cohi_joining *self, bool *joined)
 {
-    int link = -1;
-    bool far;
+    cohi_connection link;
     coh_status status = join_as_member(self, joined);
     if (*joined || status != COH_OK)
         return status;
     if (self->reach.is_far)
-        return join_as_leader(self, -1, joined);
-    status = cohi_reach_try(&self->reach, &link, &far);
-    if (status != COH_OK || link < 0)
+        return join_as_leader(self, COHI_NO_LINK, joined);
+    status = cohi_reach_try(&self->reach, &link);
+    if (status != COH_OK || link.fd < 0)
         return status;
     status = join_as_member(self, joined);
     if (!*joined && status == COH_OK)
         return join_as_leader(self, link, joined);
-    cohi_os_close(link);
+    cohi_link_close(&link);
     return status;
 }
 
 static coh_status join_launched(cohi_joining *self, bool *joined)
 {
     cohi_group *group = self->group;
-    return cohi_board_ranks(&group->board)[0] == group->rank ? join_as_leader(self, -1, joined)
-                                                             : join_as_member(self, joined);
+    return cohi_board_ranks(&group->board)[0] == group->rank
+               ? join_as_leader(self, COHI_NO_LINK, joined)
+               : join_as_member(self, joined);
 }
 
 coh_status cohi_joining_seek(cohi_joining *self)

@@ -12,7 +12,7 @@
 
 /* ---- telling all that it is over ---- */
 
-void cohi_tree_send_failure(int link, int rank, coh_status status)
+void cohi_tree_send_failure(const cohi_connection *link, int rank, coh_status status)
 {
     cohi_frame frame = cohi_link_frame(COHI_LINK_FAILED, rank);
     frame.status = (int32_t)status;
@@ -21,11 +21,11 @@ void cohi_tree_send_failure(int link, int rank, coh_status status)
 
 void cohi_tree_pass_failure(cohi_group *group, coh_status status, int sender)
 {
-    if (group->up >= 0 && group->up != sender)
-        cohi_tree_send_failure(group->up, -1, status);
+    if (group->up.fd >= 0 && group->up.fd != sender)
+        cohi_tree_send_failure(&group->up, -1, status);
     for (int i = 0; i < group->child_count; i++)
-        if (group->children[i].fd != sender)
-            cohi_tree_send_failure(group->children[i].fd, -1, status);
+        if (group->children[i].link.fd != sender)
+            cohi_tree_send_failure(&group->children[i].link, -1, status);
 }
 
 coh_status cohi_tree_fail_link(int error, int rank)
@@ -37,6 +37,10 @@ coh_status cohi_tree_fail_link(int error, int rank)
     if (error == ETIMEDOUT)
         return cohi_fail(COH_TIMED_OUT,
                          "coh_init: rank %d did not answer in time (COHORT_INIT_TIMEOUT)", rank);
+    if (error == EBADMSG)
+        return cohi_fail(COH_TRANSPORT,
+                         "coh_init: what came from rank %d over the network was changed on the way",
+                         rank);
     if (error == EPROTO)
         return cohi_fail(COH_TRANSPORT,
                          "coh_init: rank %d sent something that is not a message of Cohort", rank);
@@ -97,7 +101,7 @@ cohi_vigil cohi_vigil_begin(const cohi_group *group, const char *reached)
     uint64_t now = cohi_now_ns(), timeout = group->patience.timeout_ns;
     return (cohi_vigil){.reached = reached,
                         .began_ns = now,
-                        .deadline_ns = now + (group->up < 0 ? timeout : timeout - timeout / 8),
+                        .deadline_ns = now + (group->up.fd < 0 ? timeout : timeout - timeout / 8),
                         .warn_at_ns = group->patience.warn_ns,
                         .word_at_ns = now + group->patience.timeout_ns / 4};
 }
@@ -149,9 +153,10 @@ static bool shows(int link, short events)
 void cohi_tree_word(cohi_group *group, int rank, const char *text)
 {
     for (int i = 0; i < group->child_count; i++)
-        if (shows(group->children[i].fd, POLLOUT))
-            (void)cohi_link_send_text(group->children[i].fd, cohi_link_frame(COHI_LINK_WAIT, rank),
-                                      text, cohi_now_ns() + COHI_TREE_ANSWER_NS);
+        if (shows(group->children[i].link.fd, POLLOUT))
+            (void)cohi_link_send_text(&group->children[i].link,
+                                      cohi_link_frame(COHI_LINK_WAIT, rank), text,
+                                      cohi_now_ns() + COHI_TREE_ANSWER_NS);
 }
 
 uint64_t cohi_tree_patience(const cohi_group *group)
@@ -168,8 +173,8 @@ void cohi_tree_drop_fds(cohi_group *group)
 }
 
 /* `until_ns` is for the first byte; a frame that has begun comes soon. */
-static coh_status receive_until(cohi_group *group, int link, int rank, size_t limit,
-                                uint64_t until_ns)
+static coh_status receive_until(cohi_group *group, const cohi_connection *link, int rank,
+                                size_t limit, uint64_t until_ns)
 {
     cohi_incoming *incoming = &group->incoming;
     size_t most = limit > COHI_LINK_TEXT_BYTES ? limit : COHI_LINK_TEXT_BYTES;
@@ -185,7 +190,7 @@ static coh_status receive_until(cohi_group *group, int link, int rank, size_t li
                      (const char *)incoming->payload);
 }
 
-coh_status cohi_tree_receive(cohi_group *group, int link, int rank, size_t limit)
+coh_status cohi_tree_receive(cohi_group *group, const cohi_connection *link, int rank, size_t limit)
 {
     return receive_until(group, link, rank, limit, cohi_tree_patience(group));
 }
@@ -211,9 +216,9 @@ coh_status cohi_tree_check_silence(const cohi_group *group)
 coh_status cohi_tree_hear(cohi_group *group, size_t limit, bool block, bool *came)
 {
     *came = false;
-    while (block || shows(group->up, POLLIN)) {
+    while (block || shows(group->up.fd, POLLIN)) {
         uint64_t until = cohi_tree_patience(group) + 2 * COHI_TREE_ANSWER_NS;
-        coh_status status = receive_until(group, group->up, group->up_rank, limit, until);
+        coh_status status = receive_until(group, &group->up, group->up_rank, limit, until);
         group->heard_ns = cohi_now_ns();
         if (status != COH_OK)
             return status;
@@ -229,13 +234,14 @@ coh_status cohi_tree_hear(cohi_group *group, size_t limit, bool block, bool *cam
 
 /* ---- children ---- */
 
-void cohi_tree_add_child(cohi_group *group, int fd, int rank, bool leads)
+void cohi_tree_add_child(cohi_group *group, cohi_connection link, int rank, bool leads)
 {
-    group->children[group->child_count++] = (cohi_child){.fd = fd, .rank = rank, .leads = leads};
+    group->children[group->child_count++] =
+        (cohi_child){.link = link, .rank = rank, .leads = leads};
 }
 
 void cohi_tree_drop_child(cohi_group *group, int index)
 {
-    cohi_os_close(group->children[index].fd);
+    cohi_link_close(&group->children[index].link);
     group->children[index] = group->children[--group->child_count];
 }

@@ -15,7 +15,7 @@
 
 /* A link down. */
 typedef struct cohi_child {
-    int fd;
+    cohi_connection link;
     int rank;
     bool leads;   /* it speaks for another host */
     bool awaited; /* it has not done its part yet */
@@ -26,9 +26,9 @@ struct cohi_group {
     int size;
     cohi_patience patience;
     cohi_board board;
-    int up;            /* link, or -1: this is the root, or it has none yet */
-    int up_rank;       /* who is at its other end */
-    uint64_t heard_ns; /* when a frame came from there last */
+    cohi_connection up; /* none: this is the root, or it has none yet */
+    int up_rank;        /* who is at its other end */
+    uint64_t heard_ns;  /* when a frame came from there last */
     cohi_child *children;
     int child_count;
     struct pollfd *set;                  /* [size + 1]: the children's, then up's */
@@ -77,15 +77,16 @@ uint64_t cohi_tree_patience(const cohi_group *group);
 coh_status cohi_tree_fail_link(int error, int rank);
 
 /* Passes the calling thread's last error, which is `status`, to all that are linked, but for the
- * one who sent it (a link, or -1). */
+ * one who sent it (the descriptor of a link, or -1). */
 void cohi_tree_pass_failure(cohi_group *group, coh_status status, int sender);
 
 /* Sends the error to one. `rank`: whom it is for; -1: for all that it speaks for. */
-void cohi_tree_send_failure(int link, int rank, coh_status status);
+void cohi_tree_send_failure(const cohi_connection *link, int rank, coh_status status);
 
 /* Receives a frame of up to `limit` bytes from a link on which something is to be read. A frame that
  * says that it is over for all is the error. */
-coh_status cohi_tree_receive(cohi_group *group, int link, int rank, size_t limit);
+coh_status cohi_tree_receive(cohi_group *group, const cohi_connection *link, int rank,
+                             size_t limit);
 
 /* The next frame from above. Those that only say that it still waits are logged and passed down.
  * `block` waits for it, as long as word comes in time; else *came tells whether there was one. */
@@ -95,7 +96,7 @@ coh_status cohi_tree_hear(cohi_group *group, size_t limit, bool block, bool *cam
 coh_status cohi_tree_check_silence(const cohi_group *group);
 
 /* There is room for one of each rank. */
-void cohi_tree_add_child(cohi_group *group, int fd, int rank, bool leads);
+void cohi_tree_add_child(cohi_group *group, cohi_connection link, int rank, bool leads);
 void cohi_tree_drop_child(cohi_group *group, int index);
 
 /* Drops descriptors that came with a frame that should have none. */

@@ -33,6 +33,7 @@
 
 #include "base/config.h"
 #include "bootstrap/group.h"
+#include "bootstrap/traffic.h"
 
 #include <cohort.h>
 #include <stdatomic.h>
@@ -41,7 +42,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 2
+#define COHI_CONTRACT 3
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -131,6 +132,11 @@ typedef struct cohi_upcalls {
     /* A message from `from` on its channel to this rank, whole and in order. `bytes` are valid
      * during the call. */
     void (*deliver)(void *world, int from, const void *bytes, size_t count);
+
+    /* The program ends the library behind the engine while the world is still open (MPI_Finalize), on all
+     * ranks. From the thread that does so, while the library still works: core parts from the others as it
+     * would at finalize, and calls `leave`. A finalize that follows finds that done. */
+    void (*part)(void *world);
 } cohi_upcalls;
 
 /*
@@ -160,12 +166,30 @@ typedef struct cohi_engine_args {
     void *world;             /* the upcalls' first argument */
     const coh_unique_id *id; /* the job's, valid during open: what ranks of several hosts prove
                               * themselves by. NULL: the ranks are threads */
+    cohi_traffic *traffic;   /* [size], valid until close: where an engine that reaches other hosts
+                              * counts what goes to each rank. NULL: nobody looks */
+    int device;              /* of an engine for memory of a card: its number, or -1: any */
+    int local_rank;          /* among the ranks of this host */
 } cohi_engine_args;
+
+/* How what travels to other hosts is protected. The texts are for people (registry.c). */
+typedef enum cohi_network {
+    COHI_NETWORK_NONE = 0,     /* nothing does, or the engine cannot tell */
+    COHI_NETWORK_SEALED = 1,   /* encrypted and authenticated */
+    COHI_NETWORK_CLEAR = 2,    /* as it is, behind a handshake */
+    COHI_NETWORK_LOOPBACK = 3, /* as it is, without one, over loopback addresses alone */
+    COHI_NETWORKS
+} cohi_network;
+
+/* "sealed (AES-256-GCM)"; "" for COHI_NETWORK_NONE and what is none of them. */
+const char *cohi_network_text(unsigned network);
 
 /*
  * Facts of the library behind. Core reads all of them: it refuses a world too many, and one after
  * the last of an engine that does not reopen; it says at start where the loss of a rank on another
- * host would not be noticed.
+ * host would not be noticed; a heap that is backed whole is small unless its size was given, and is
+ * checked against the host's memory before it is made. That an engine brings its own rank and size is
+ * no row here: it has the group `job`.
  */
 typedef struct cohi_engine_facts {
     size_t size;
@@ -175,7 +199,19 @@ typedef struct cohi_engine_facts {
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
+    int commits_whole;        /* segment_add backs all of a segment that the engine provides:
+                               * segment_commit and segment_decommit are never called */
     int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
+    cohi_network network;     /* of an endpoint that is connected */
+
+    /* Of an engine for memory that is not the host's, which has segments for further heaps beside the
+     * world's own engine. */
+    int grows_by_keys;      /* what `commit` adds reaches the peers by another export and attach */
+    uint64_t growth_bytes;  /* least that a segment grows by; 0: any */
+    uint64_t control_bytes; /* of a control segment, which it fills itself; 0: none */
+    uint64_t memory_bytes;  /* of the card */
+    int device;             /* its number */
+    int sharing;            /* how ranks share it: a coh_cuda_sharing */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */
@@ -236,6 +272,14 @@ typedef struct cohi_engine_lifecycle {
      * is the way for an engine whose peers are partly mapped, since these ring the bell and nothing
      * else. With an `idle` core calls it at once, between looks. May return early. */
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
+
+    /* A rank that has called `progress` is about to sleep on its bell: what arrives from now on is
+     * for a thread of the engine. NULL: it makes no difference. */
+    void (*rest)(cohi_endpoint *endpoint);
+
+    /* Before `leave`, where the rank could not part from all others in order: some may never come to the
+     * library's own collective end. NULL: it has none. */
+    void (*abandon)(cohi_endpoint *endpoint);
 } cohi_engine_lifecycle;
 
 /* ---- memory: segments, and reaching the peers' ---- */
@@ -245,12 +289,22 @@ typedef enum cohi_memory_kind {
     COHI_MEMORY_CUDA = 1,
 } cohi_memory_kind;
 
+/* What an address is to the CPU and to a card. */
+typedef enum cohi_memory_place {
+    COHI_PLACE_HOST = 0,   /* ordinary memory: the CPU's alone, as far as the engine knows */
+    COHI_PLACE_PINNED = 1, /* memory of the host that the card reaches too */
+    COHI_PLACE_CARD = 2,   /* the CPU cannot load it */
+    COHI_PLACE_OTHER = 3   /* of another card than the endpoint's */
+} cohi_memory_place;
+
+#define COHI_UNKNOWN_BYTES UINT64_MAX
+
 typedef struct cohi_segment_spec {
     int id;
     cohi_memory_kind kind;
     uint64_t bytes;
     void *existing; /* memory to register, or NULL: the engine provides it, `bytes` of address space
-                     * that `commit` backs as it is needed */
+                     * that `commit` backs as it is needed, or that are backed at once (facts) */
     int huge_pages; /* ask for them */
     int prepared;   /* it begins with the memory of memory/prepared.h; set only for engines that say
                      * so in their facts */
@@ -289,6 +343,27 @@ typedef struct cohi_engine_memory {
     /* Where this rank can load and store that region, or NULL: then by `rma`. Fixed after attach.
      */
     void *(*peer_pointer)(cohi_endpoint *endpoint, int id, int rank);
+
+    /* The rest is of memory that is not the host's, and NULL elsewhere. */
+
+    /* Where what runs on this rank's card loads and stores that region, which the CPU cannot; NULL: it
+     * cannot either. Fixed after attach. */
+    void *(*peer_address)(cohi_endpoint *endpoint, int id, int rank);
+
+    /* Sets `bytes` of this rank's segment to zero. */
+    coh_status (*zero)(cohi_endpoint *endpoint, int id, uint64_t offset, uint64_t bytes,
+                       cohi_op *op);
+
+    /* Copies between any two places that this process can name, its own host memory, memory of its
+     * cards, and what peer_address gave. They do not overlap. */
+    coh_status (*copy)(cohi_endpoint *endpoint, void *target, const void *source, size_t bytes,
+                       cohi_op *op);
+
+    /* Bytes that could be committed now; COHI_UNKNOWN_BYTES: it cannot be told. */
+    uint64_t (*available)(cohi_endpoint *endpoint);
+
+    /* What sort of memory `pointer` is in. */
+    cohi_memory_place (*place_of)(cohi_endpoint *endpoint, const void *pointer);
 } cohi_engine_memory;
 
 /* ---- rma: one-sided operations on regions that are not mapped ---- */
@@ -374,6 +449,52 @@ typedef struct cohi_engine_channel {
                        const void *body, size_t body_bytes, cohi_op *op);
 } cohi_engine_channel;
 
+/* ---- job: ranks that the library behind the engine brings ---- */
+
+/*
+ * There where the library behind the engine was started as a job of its own and knows who is which
+ * rank of how many (MPI below mpirun). Where coh_init finds no launcher of Cohort's own, and such an
+ * engine is asked for by name, rank and size are taken from it: rank 0 makes the unique id, `share`
+ * takes it to the others, and from there on the ranks join as all others do.
+ *
+ * All slots are called by one thread, before the endpoint is opened and after that by `end` alone.
+ * They may block, since they are the library's own collective start, up to `deadline_ns` where it can
+ * be told to.
+ */
+typedef struct cohi_engine_job {
+    size_t size;
+
+    /* Starts the library, if nobody has, and tells which rank of how many this process is: 0 of 1
+     * where it was started alone. On failure nothing is left. */
+    coh_status (*begin)(uint64_t deadline_ns, int *rank, int *size);
+
+    /* Called by all ranks of the job in the same order: on return each has rank 0's `count` bytes. */
+    coh_status (*share)(void *bytes, size_t count, uint64_t deadline_ns);
+
+    /* Undoes `begin`, once the rank has joined or could not. An endpoint that is open needs the
+     * library still. */
+    void (*end)(void);
+} cohi_engine_job;
+
+/* ---- cards: what an engine for memory of a card finds on this host ---- */
+
+typedef struct cohi_engine_card {
+    size_t size;
+    char name[64];
+    unsigned char uuid[16];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    uint64_t memory; /* bytes */
+    int driver;      /* version of its interface: 12080 is 12.8 */
+    int mps;         /* not 0: its contexts are shared by MPS */
+} cohi_engine_card;
+
+typedef struct cohi_engine_cards {
+    size_t size;
+    coh_status (*count)(int *count);
+    coh_status (*look)(int device, cohi_engine_card *card); /* `device` is below the count */
+} cohi_engine_cards;
+
 /* ---- the descriptor ---- */
 
 typedef struct cohi_engine {
@@ -385,6 +506,9 @@ typedef struct cohi_engine {
     const cohi_engine_rma *rma;
     const cohi_engine_atomic *atomic;
     const cohi_engine_channel *channel;
+    const cohi_engine_job *job;
+    const struct cohi_engine_stream *stream; /* engine/stream.h */
+    const cohi_engine_cards *cards;
 
     /* The library behind it, its version and what it was told to use, for people to read, once a probe
      * went well. False: it cannot be told. NULL: there is no library. */
@@ -398,15 +522,29 @@ typedef struct cohi_engine {
  * COH_NOT_AVAILABLE with its reason. */
 coh_status cohi_engine_select(const char *name, const cohi_need *need, const cohi_engine **engine);
 
+/* The engine called `name` if it brings its own rank and size, else NULL: so too for NULL and "any",
+ * since an engine is asked for its job only by name. */
+const cohi_engine *cohi_engine_with_job(const char *name);
+
+/* The engine whose job this process is in already, since the program itself started the library behind it
+ * (MPI_Init); NULL: none. */
+const cohi_engine *cohi_engine_with_running_job(void);
+
 /* What the engine of that index, of which coh_engine_name knows the name, is for. */
 const char *cohi_engine_summary(int index);
 
 /* What the engine of that index, which is available, says of the library behind it; false: nothing. */
 bool cohi_engine_library(int index, char *text, size_t room);
 
-/* Around each endpoint: whether the facts of the engine allow one more in this process. */
+/* Whether the facts of the engine allow one more endpoint in this process; the others go around each
+ * endpoint. */
+coh_status cohi_engine_allows(const cohi_engine *engine);
 coh_status cohi_engine_admit(const cohi_engine *engine);
 void cohi_engine_dismiss(const cohi_engine *engine);
+
+/* The engine for memory of a card, which no world has as its own. COH_NOT_AVAILABLE where it was not
+ * built, or cannot be opened; whether it can be used its probe tells. */
+coh_status cohi_engine_for_cards(const cohi_engine **engine);
 
 extern const cohi_engine cohi_engine_threads;
 extern const cohi_engine cohi_engine_shm;

@@ -80,20 +80,29 @@ static void folders_beside(char folders[BESIDE][PATH_MAX])
     snprintf(folders[2], PATH_MAX, "%.*s/../" COHI_MODULE_LIBDIR "/cohort", PATH_MAX - 128, path);
 }
 
+/* "mpi:openmpi" is in cohort-mpi-openmpi.so. */
+static void file_name(const char *name, char *file, size_t room)
+{
+    snprintf(file, room, "cohort-%s.so", name);
+    for (char *colon = file; (colon = strchr(colon, ':'));)
+        *colon = '-';
+}
+
 /* Opens the first that is there. What the loader says of one that is there and cannot be opened is
  * worth more than that another is missing. */
 static void *open_file(const char *name, char *reason, size_t room)
 {
-    char beside[BESIDE][PATH_MAX];
+    char beside[BESIDE][PATH_MAX], file[64];
     folders_beside(beside);
+    file_name(name, file, sizeof file);
     const char *named = getenv("COHORT_MODULES");
     const char *folders[FOLDERS] = {named ? named : "", beside[0], beside[1], beside[2],
                                     COHI_MODULE_FOLDER};
-    snprintf(reason, room, "there is no cohort-%s.so in %s", name,
+    snprintf(reason, room, "there is no %s in %s", file,
              *COHI_MODULE_FOLDER ? COHI_MODULE_FOLDER : beside[0]);
     for (int i = 0; i < FOLDERS; i++) {
         char path[PATH_MAX];
-        int length = snprintf(path, sizeof path, "%s/cohort-%s.so", folders[i], name);
+        int length = snprintf(path, sizeof path, "%s/%s", folders[i], file);
         if (!*folders[i] || length >= (int)sizeof path || access(path, F_OK) != 0)
             continue;
         void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -102,6 +111,35 @@ static void *open_file(const char *name, char *reason, size_t room)
         return handle;
     }
     return NULL;
+}
+
+/* The first structure that differs; NULL: none does. */
+static const char *other_structure(const cohi_module *module)
+{
+#define NAME(structure) #structure,
+    static const char *const names[COHI_LAYOUT_WORDS] = {COHI_LAYOUT_TABLE(NAME) "cohi_config"};
+#undef NAME
+    static const cohi_layout ours = COHI_LAYOUT;
+    if (module->size != sizeof *module)
+        return "cohi_module";
+    if (module->services != sizeof(cohi_services))
+        return "cohi_services";
+    for (int i = 0; i < COHI_LAYOUT_WORDS; i++)
+        if (module->layout.words[i] != ours.words[i])
+            return names[i];
+    return NULL;
+}
+
+/* Between two releases the version stays the same while structures change. */
+static coh_status check_layout(const char *name, const cohi_module *module)
+{
+    const char *other = other_structure(module);
+    if (!other)
+        return COH_OK;
+    return cohi_fail(COH_NOT_AVAILABLE,
+                     "%s: its module was built with another %s than the library; both must be of "
+                     "one build",
+                     name, other);
 }
 
 static coh_status check_module(const char *name, const cohi_module *module)
@@ -113,7 +151,7 @@ static coh_status check_module(const char *name, const cohi_module *module)
     if (strcmp(module->version, coh_version_string()) != 0)
         return cohi_fail(COH_NOT_AVAILABLE, "%s: its module is of version %s, the library of %s",
                          name, module->version, coh_version_string());
-    return COH_OK;
+    return check_layout(name, module);
 }
 
 static coh_status load(const char *name, const cohi_engine **engine)

@@ -1,9 +1,10 @@
 /*
  * module.h - engines in files of their own, which are opened at run time.
  *
- * A module is a shared object "cohort-NAME.so" that exports one symbol, `cohort_module`. It is built
- * from the same sources as the library, and refused when it was built for another contract or
- * another version. What it needs of the library reaches it by a table of services, since the
+ * A module is a shared object "cohort-NAME.so" (a colon in the name is a hyphen there) that exports one
+ * symbol, `cohort_module`. It is built from the same sources as the library, and refused when it was
+ * built for another contract, another version, or with other structures. What it needs of the library
+ * reaches it by a table of services, since the
  * library exports nothing but its public interface: modules/services.c turns that table into the
  * private functions of the same names, so that the code of an engine is the same
  * inside the library and outside.
@@ -13,6 +14,7 @@
 
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/layout.h"
 #include "memory/host_region.h"
 
 #include <stdbool.h>
@@ -34,14 +36,22 @@ typedef struct cohi_services {
     void (*thread_serves_as)(int thread, bool serves);
 } cohi_services;
 
-/* What the symbol is. */
+/* What the symbol is. Its first three fields stay where they are, so that any library can say what is
+ * wrong with any module. */
 typedef struct cohi_module {
     size_t size;
     unsigned contract;   /* COHI_CONTRACT */
     const char *version; /* of Cohort */
     const cohi_engine *engine;
     void (*set_services)(const cohi_services *services);
+    size_t services; /* bytes of cohi_services */
+    cohi_layout layout;
 } cohi_module;
+
+/* The initializer of a module's symbol, but for `engine` and `set_services`. */
+#define COHI_MODULE_STAMP                                                                   \
+    .size = sizeof(cohi_module), .contract = COHI_CONTRACT, .version = COHI_MODULE_VERSION, \
+    .services = sizeof(cohi_services), .layout = COHI_LAYOUT
 
 #define COHI_MODULE_SYMBOL cohort_module
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "engine/module.h"
+#include "engine/which_mpi.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +24,8 @@ static const struct row {
      true},
     {"ucx", "as tcp, but over UCX (InfiniBand and others), unsealed: for networks that are trusted",
      NULL, false},
+    {"mpi:openmpi", "as tcp, but over Open MPI, below its mpirun, unsealed", NULL, false},
+    {"mpi:mpich", "as tcp, but over MPICH and its kin, below its mpiexec, unsealed", NULL, false},
     {"sim",
      "ranks of one process over a simulated network: delays, reorders, splits, kills and stalls by "
      "a seed (COHORT_SIM)",
@@ -63,15 +66,50 @@ static void list_names(char *text, size_t room)
         used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ", " : "", rows[i].name);
 }
 
+/* "mpi" is the module that fits the process, or where nothing tells, the first that there is. */
+static const char *resolve(const char *name)
+{
+    cohi_error before;
+    const cohi_engine *engine;
+    if (strcmp(name, "mpi") != 0)
+        return name;
+    const char *fitting = cohi_which_mpi();
+    if (fitting)
+        return fitting;
+    cohi_error_keep(&before);
+    bool first = cohi_module_open("mpi:openmpi", &engine) == COH_OK
+                 && engine->lifecycle->probe(&(cohi_need){.size = 2}) == COH_OK;
+    (void)cohi_fail_again(&before);
+    return first ? "mpi:openmpi" : "mpi:mpich";
+}
+
 static coh_status find_engine(const char *name, const cohi_engine **engine)
 {
+    name = resolve(name);
     for (int i = 0; i < ROWS; i++)
         if (strcmp(rows[i].name, name) == 0)
             return open_row(&rows[i], engine);
     char known[256];
     list_names(known, sizeof known);
-    return cohi_fail(COH_INVALID_ARGUMENT, "there is no engine '%s'; there are any, %s", name,
+    return cohi_fail(COH_INVALID_ARGUMENT, "there is no engine '%s'; there are any, %s, mpi", name,
                      known);
+}
+
+const cohi_engine *cohi_engine_with_running_job(void)
+{
+    return cohi_mpi_is_running() ? cohi_engine_with_job("mpi") : NULL;
+}
+
+const cohi_engine *cohi_engine_with_job(const char *name)
+{
+    cohi_error before;
+    const cohi_engine *found = NULL;
+    if (!name || !*name || strcmp(name, "any") == 0)
+        return NULL;
+    cohi_error_keep(&before);
+    bool brings = find_engine(name, &found) == COH_OK && found->job;
+    (void)cohi_fail_again(&before);
+    return brings ? found : NULL;
 }
 
 static coh_status probe_row(const struct row *row, const cohi_need *need,
@@ -132,6 +170,11 @@ coh_status coh_engine_available(const char *name)
     return engine->lifecycle->probe(&(cohi_need){.size = 2, .in_process = 1});
 }
 
+coh_status cohi_engine_for_cards(const cohi_engine **engine)
+{
+    return cohi_module_open("cuda", engine);
+}
+
 /* ---- worlds at once ---- */
 
 static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -149,7 +192,7 @@ static struct use *use_of(const cohi_engine *engine)
     return &uses[i];
 }
 
-static coh_status admit(const cohi_engine *engine, struct use *use)
+static coh_status check_use(const cohi_engine *engine, const struct use *use)
 {
     cohi_engine_facts facts = {.size = sizeof facts};
     engine->lifecycle->query(NULL, &facts);
@@ -161,14 +204,23 @@ static coh_status admit(const cohi_engine *engine, struct use *use)
     if (facts.worlds_at_once > 0 && use->open >= facts.worlds_at_once)
         return cohi_fail(COH_LIMIT, "coh_init: engine %s allows %d world%s at once in a process",
                          engine->name, facts.worlds_at_once, facts.worlds_at_once > 1 ? "s" : "");
-    use->open++;
     return COH_OK;
+}
+
+coh_status cohi_engine_allows(const cohi_engine *engine)
+{
+    pthread_mutex_lock(&uses_lock);
+    coh_status status = check_use(engine, use_of(engine));
+    pthread_mutex_unlock(&uses_lock);
+    return status;
 }
 
 coh_status cohi_engine_admit(const cohi_engine *engine)
 {
     pthread_mutex_lock(&uses_lock);
-    coh_status status = admit(engine, use_of(engine));
+    struct use *use = use_of(engine);
+    coh_status status = check_use(engine, use);
+    use->open += status == COH_OK;
     pthread_mutex_unlock(&uses_lock);
     return status;
 }
@@ -182,4 +234,17 @@ void cohi_engine_dismiss(const cohi_engine *engine)
     use->open--;
     use->closed_for_good = facts.closes_for_good != 0;
     pthread_mutex_unlock(&uses_lock);
+}
+
+/* ---- networks ---- */
+
+const char *cohi_network_text(unsigned network)
+{
+    static const char *const texts[COHI_NETWORKS] = {
+        [COHI_NETWORK_NONE] = "",
+        [COHI_NETWORK_SEALED] = "sealed (AES-256-GCM)",
+        [COHI_NETWORK_CLEAR] = "in the clear (COHORT_NET=clear)",
+        [COHI_NETWORK_LOOPBACK] = "in the clear, on the loopback alone (no OpenSSL)",
+    };
+    return network < COHI_NETWORKS ? texts[network] : "";
 }

@@ -1,5 +1,5 @@
 /*
- * openssl.h - the functions of OpenSSL 3 that the handshake calls, by a table that is filled at run
+ * openssl.h - the functions of OpenSSL 3 that the handshake and the records call, by a table that is filled at run
  * time.
  *
  * They are declared here, so that Cohort is built without OpenSSL's headers and runs without OpenSSL where no
@@ -16,6 +16,9 @@
 /* OpenSSL's own tags, so that the types are the same where its headers are included as well. */
 struct bio_method_st;
 struct bio_st;
+struct engine_st;
+struct evp_cipher_ctx_st;
+struct evp_cipher_st;
 struct evp_md_st;
 struct ossl_init_settings_st;
 struct ssl_cipher_st;
@@ -79,10 +82,28 @@ typedef int cohi_openssl_verify(int accepted, struct x509_store_ctx_st *store);
     X(void, BIO_set_init, (struct bio_st * bio, int init))                                        \
     X(void, BIO_set_flags, (struct bio_st * bio, int flags))                                      \
     X(void, BIO_clear_flags, (struct bio_st * bio, int flags))                                    \
+    X(int, SSL_export_keying_material,                                                            \
+      (struct ssl_st * ssl, unsigned char *key, size_t bytes, const char *label,                  \
+       size_t label_bytes, const unsigned char *context, size_t context_bytes, int has_context))  \
+    X(const struct evp_cipher_st *, EVP_aes_256_gcm, (void))                                      \
+    X(struct evp_cipher_ctx_st *, EVP_CIPHER_CTX_new, (void))                                     \
+    X(void, EVP_CIPHER_CTX_free, (struct evp_cipher_ctx_st * context))                            \
+    X(int, EVP_CIPHER_CTX_ctrl,                                                                   \
+      (struct evp_cipher_ctx_st * context, int what, int number, void *pointer))                  \
+    X(int, EVP_CipherInit_ex,                                                                     \
+      (struct evp_cipher_ctx_st * context, const struct evp_cipher_st *cipher,                    \
+       struct engine_st *engine, const unsigned char *key, const unsigned char *nonce,            \
+       int encrypts))                                                                             \
+    X(int, EVP_CipherUpdate,                                                                      \
+      (struct evp_cipher_ctx_st * context, unsigned char *out, int *out_bytes,                    \
+       const unsigned char *in, int in_bytes))                                                    \
+    X(int, EVP_CipherFinal_ex,                                                                    \
+      (struct evp_cipher_ctx_st * context, unsigned char *out, int *out_bytes))                   \
     X(const struct evp_md_st *, EVP_sha256, (void))                                               \
     X(unsigned char *, HMAC,                                                                      \
       (const struct evp_md_st *digest, const void *key, int key_bytes, const unsigned char *data, \
        size_t bytes, unsigned char *result, unsigned *result_bytes))                              \
+    X(const char *, OpenSSL_version, (int what))                                                  \
     X(int, ERR_set_mark, (void))                                                                  \
     X(int, ERR_pop_to_mark, (void))                                                               \
     X(unsigned long, ERR_peek_last_error, (void))                                                 \
@@ -101,6 +122,8 @@ enum {
     COHI_OPENSSL_SOURCE_SINK = 0x0400,   /* BIO_TYPE_SOURCE_SINK */
     COHI_OPENSSL_FLUSH = 11,             /* BIO_CTRL_FLUSH */
     COHI_OPENSSL_RETRY_READ = 0x09,      /* BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY */
+    COHI_OPENSSL_GET_TAG = 0x10,         /* EVP_CTRL_AEAD_GET_TAG */
+    COHI_OPENSSL_SET_TAG = 0x11,         /* EVP_CTRL_AEAD_SET_TAG */
     COHI_OPENSSL_RETRY_WRITE = 0x0a      /* BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY */
 };
 
@@ -125,5 +148,8 @@ typedef struct cohi_openssl_hooks {
 enum { COHI_OPENSSL_REASON_BYTES = 512 };
 bool cohi_openssl_open(const char *library, const cohi_openssl_hooks *hooks, cohi_openssl *openssl,
                        char reason[COHI_OPENSSL_REASON_BYTES]);
+
+/* The table of this process, filled once cohi_tls_available has said COH_OK (tls.c). */
+const cohi_openssl *cohi_openssl_table(void);
 
 #endif

@@ -56,6 +56,11 @@ static int write_socket(struct bio_st *bio, const char *bytes, int count);
 static cohi_openssl_use_session use_session;
 static cohi_openssl_find_session find_session;
 
+const cohi_openssl *cohi_openssl_table(void)
+{
+    return &openssl;
+}
+
 static bool is_open;
 static char why_not[COHI_OPENSSL_REASON_BYTES];
 
@@ -238,6 +243,11 @@ static int write_socket(struct bio_st *bio, const char *bytes, int count)
 
 /* ---- a handshake ---- */
 
+const char *cohi_tls_library(void)
+{
+    return openssl.OpenSSL_version(0 /* OPENSSL_VERSION */);
+}
+
 void cohi_tls_end(cohi_tls *tls)
 {
     if (!tls)
@@ -358,6 +368,27 @@ cohi_tls_turn cohi_tls_step(cohi_tls *tls)
 int cohi_tls_peer(const cohi_tls *tls)
 {
     return tls->proved ? tls->peer : -1;
+}
+
+/* One secret for each direction, the caller's first. */
+bool cohi_tls_seals(const cohi_tls *tls, const cohi_seal_limits *limits, cohi_seals *seals)
+{
+    static const char label[] = "EXPORTER-cohort-records";
+    unsigned char secrets[2][COHI_SEAL_SECRET_BYTES];
+    int out = tls->calls ? 0 : 1;
+    *seals = (cohi_seals){.out = NULL};
+    if (!tls->proved
+        || openssl.SSL_export_keying_material(tls->ssl, secrets[0], sizeof secrets, label,
+                                              sizeof label - 1, NULL, 0, 0)
+               != 1)
+        return false;
+    seals->out = cohi_seal_new(secrets[out], COHI_SEAL_SEALS, limits);
+    seals->in = cohi_seal_new(secrets[1 - out], COHI_SEAL_OPENS, limits);
+    explicit_bzero(secrets, sizeof secrets);
+    if (seals->out && seals->in)
+        return true;
+    cohi_seals_end(seals);
+    return false;
 }
 
 bool cohi_tls_was_closed(const cohi_tls *tls)

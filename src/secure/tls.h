@@ -1,7 +1,8 @@
 /*
  * Room: secure.
  *
- * How two ranks prove to each other over a network that they belong to one job.
+ * How two ranks prove to each other over a network that they belong to one job, and seal what they
+ * send.
  * Uses base alone; OpenSSL is opened at run time, when a handshake is first wanted.
  * Hides OpenSSL: no other room sees a type, a constant or an error code of it.
  */
@@ -15,14 +16,17 @@
  * later cannot read what was exported before. Nothing but TLS 1.3 with that key is
  * accepted: no certificate, no ticket, no early data.
  *
- * After the handshake the bytes of the socket are the caller's again, in the clear. Not one byte
- * behind the handshake was read, so both sides may send as soon as theirs is done.
+ * After the handshake the bytes of the socket are the caller's again: in the clear, or in records that
+ * are sealed by keys of this handshake (seal.h). Not one byte behind the handshake was read, so
+ * both sides may send as soon as theirs is done.
  *
  * Of a stranger, at most COHI_TLS_BYTES are read, and nothing it says is passed on before it has proved
  * that it knows the key. The caller bounds how many handshakes are under way.
  */
 #ifndef COHI_SECURE_TLS_H
 #define COHI_SECURE_TLS_H
+
+#include "secure/seal.h"
 
 #include <cohort.h>
 #include <stdbool.h>
@@ -63,6 +67,9 @@ typedef enum cohi_tls_turn {
  * install. The first call opens it, the answer stays the same for the life of the process. */
 coh_status cohi_tls_available(void);
 
+/* "OpenSSL 3.0.17 1 Jul 2025", once it can be used. */
+const char *cohi_tls_library(void);
+
 /*
  * Begin a handshake on the connected socket `fd`, which never blocks and stays the caller's: towards
  * rank `server`, or with whichever rank has called. Nothing is sent or read before the first step.
@@ -78,6 +85,9 @@ cohi_tls_turn cohi_tls_step(cohi_tls *tls);
 
 /* The rank at the other side, proved, after COHI_TLS_DONE; -1 before. */
 int cohi_tls_peer(const cohi_tls *tls);
+
+/* The seals of both directions, after COHI_TLS_DONE; the caller ends them. False: no memory. */
+bool cohi_tls_seals(const cohi_tls *tls, const cohi_seal_limits *limits, cohi_seals *seals);
 
 /* Why it failed, as the end of a sentence about the other side: "it does not know the job's
  * secret". Valid until the end. */

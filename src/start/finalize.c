@@ -9,6 +9,7 @@
 #include "core/team/past.h"
 #include "core/team/rounds.h"
 #include "start/dissolve.h"
+#include "start/init.h"
 
 /* Completes and meets, as far as the others can still be met: first so that all have sent what they
  * send and made their last call on every team, then so that nobody leaves while another copies, or
@@ -52,15 +53,54 @@ static void tell_before_leaving(coh_world *world, const char *call)
 
 /* All that this rank issued is at its targets before its endpoint closes. Peers that are lost or
  * stuck were told of before, and this cannot change how the finalize ends. */
-static void leave_engine(coh_world *world, const char *call)
+static void leave_engine(coh_world *world, cohi_server server, const char *call)
 {
     cohi_error kept;
     cohi_op done = COHI_NEW_OP;
-    if (!world->remote || !world->engine->lifecycle->leave)
-        return;
     cohi_error_keep(&kept);
-    if (world->engine->lifecycle->leave(world->endpoint, &done) == COH_OK)
-        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    if (server.engine->lifecycle->leave
+        && server.engine->lifecycle->leave(server.endpoint, &done) == COH_OK)
+        (void)cohi_wait_op_of(world, server, call, COHI_OP_FINALIZE, -1, &done);
+    (void)cohi_fail_again(&kept);
+}
+
+static void leave_engines(coh_world *world, const char *call)
+{
+    const cohi_device *device = cohi_world_device(world);
+    if (device)
+        leave_engine(world, device->server, call);
+    if (world->remote)
+        leave_engine(world, cohi_world_server(world), call);
+}
+
+/* All that takes the others, or the engine's library. */
+static coh_status part_and_leave(coh_world *world, const char *call)
+{
+    (void)cohi_team_drain_all(world, call, COHI_OP_FINALIZE); /* their requests tell how they end */
+    coh_status status = part(world, call);
+    if (status == COH_BUSY)
+        return status;
+    if (status != COH_OK && world->remote)
+        tell_before_leaving(world, call);
+    if (status != COH_OK && world->engine->lifecycle->abandon)
+        world->engine->lifecycle->abandon(world->endpoint);
+    leave_engines(world, call);
+    return status;
+}
+
+/* The library behind the engine goes, and with it the way to the others. A world that is busy in another
+ * thread stays open, and that thread's calls fail. */
+void cohi_finalize_ahead(void *given)
+{
+    static const char call[] = "coh_finalize";
+    coh_world *world = given;
+    cohi_error kept;
+    cohi_error_keep(&kept);
+    if (atomic_load(&world->parted) == 0 && cohi_world_enter(world, call) == COH_OK) {
+        coh_status status = part_and_leave(world, call);
+        if (status != COH_BUSY)
+            atomic_store(&world->parted, (int)status + 1);
+    }
     (void)cohi_fail_again(&kept);
 }
 
@@ -74,13 +114,15 @@ static coh_status finalize(coh_world *world)
         return COH_OK;
     if (status != COH_OK)
         return status;
-    (void)cohi_team_drain_all(world, call, COHI_OP_FINALIZE); /* their requests tell how they end */
-    status = part(world, call);
+    int parted = atomic_load(&world->parted);
+    status = parted ? (coh_status)(parted - 1) : part_and_leave(world, call);
     if (status == COH_BUSY)
         return status;
-    if (status != COH_OK && world->remote)
-        tell_before_leaving(world, call);
-    leave_engine(world, call);
+    if (parted > 1)
+        (void)cohi_world_fail(world, call, status,
+                              "this rank parted from the others when the program ended the library "
+                              "behind engine %s, and that failed: %s",
+                              world->engine->name, coh_status_text(status));
     if (status == COH_OK)
         cohi_register_keep_alone(world);
     else

@@ -8,6 +8,7 @@
 #include "bootstrap/launch.h"
 #include "bootstrap/root.h"
 #include "rendezvous/again.h"
+#include "start/engine_job.h"
 #include "start/init_threads.h"
 #include "start/join.h"
 #include "start/provider.h"
@@ -115,6 +116,17 @@ static coh_status init_together(const cohi_provider *provider, const coh_options
     return status;
 }
 
+static coh_status init_in_job(const coh_options *options, const cohi_config *config,
+                              coh_world **world)
+{
+    const cohi_engine *engine = cohi_engine_job_find(options, config);
+    if (engine)
+        return cohi_engine_job_join(engine, options, config, world);
+    const cohi_provider *provider = cohi_provider_find(config);
+    return provider ? init_together(provider, options, config, world)
+                    : init_alone(options, config, world);
+}
+
 static coh_status init(const coh_options *given, coh_world **world)
 {
     coh_options options;
@@ -124,9 +136,7 @@ static coh_status init(const coh_options *given, coh_world **world)
         return status;
     if (!*config.rank || strcmp(config.rank, "0") == 0)
         warn_of_unknown_variables();
-    const cohi_provider *provider = cohi_provider_find(&config);
-    status = provider ? init_together(provider, &options, &config, world)
-                      : init_alone(&options, &config, world);
+    status = init_in_job(&options, &config, world);
     if (options.fall_back && can_fall_back(status))
         status = fall_back(&options, &config, world);
     return name_call("coh_init", status);

@@ -36,4 +36,7 @@ void cohi_init_announce(cohi_slot *slot);
 /* What engines tell core. */
 extern const cohi_upcalls cohi_core_upcalls;
 
+/* The upcall `part` (finalize.c). */
+void cohi_finalize_ahead(void *world);
+
 #endif

@@ -11,6 +11,7 @@
 static void free_crew(cohi_crew *crew)
 {
     cohi_board_close(&crew->board);
+    pthread_mutex_destroy(&crew->look.lock);
     pthread_mutex_destroy(&crew->lock);
     free(crew->worlds);
     free(crew->log);
@@ -35,6 +36,7 @@ static coh_status new_crew(int size, bool driven, const cohi_config *config, coh
     }
     static atomic_uint_fast64_t last_serial;
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->look.lock, NULL);
     made->serial = atomic_fetch_add(&last_serial, 1) + 1;
     made->size = size;
     made->driven = driven;

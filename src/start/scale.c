@@ -19,7 +19,8 @@ static uint64_t each_peer(void)
     size_t team = EACH(coh_team, ranks) + EACH(coh_team, indices) + EACH(coh_team, meets)
                   + EACH(coh_team, slots);
     size_t host_team = EACH(coh_team, indices);
-    size_t slot = sizeof(uint64_t) + 2 * sizeof(cohi_record); /* verdict; records of the world */
+    size_t slot = sizeof(uint64_t) + 2 * sizeof(cohi_record) /* verdict; records of the world */
+                  + sizeof(cohi_traffic);
     size_t group = EACH(cohi_group, children) + EACH(cohi_group, set) + EACH(cohi_group, host_of)
                    + EACH(cohi_group, absent);
     size_t engine = EACH(cohi_endpoint, addresses) + EACH(cohi_endpoint, host_of)
@@ -51,6 +52,29 @@ static uint64_t through_root(int ranks, int hosts, int locals)
            + (uint64_t)(locals - 1) * (down + near) + descriptors;
 }
 
+/* How many doublings it takes from one to all. */
+static int doublings_to(int count)
+{
+    int steps = 0;
+    while (1 << steps < count)
+        steps++;
+    return steps;
+}
+
+/* The leaders tell each other in rounds; the ranks of a host meet in its memory. */
+static int barrier_messages(int hosts)
+{
+    return hosts * doublings_to(hosts);
+}
+
+/* The leaders by recursive doubling; those beyond a power of two give and get once. Where another row
+ * is cheaper it has fewer messages. */
+static int all_reduce_messages(int hosts)
+{
+    int steps = doublings_to(hosts), group = 1 << steps == hosts ? hosts : 1 << (steps - 1);
+    return group * doublings_to(group) + 2 * (hosts - group);
+}
+
 cohi_scale cohi_scale_of(int ranks, int hosts)
 {
     int locals = (ranks + hosts - 1) / hosts;
@@ -64,5 +88,8 @@ cohi_scale cohi_scale_of(int ranks, int hosts)
         .root_sockets = locals - 1 + hosts - 1,
         .leader_sockets = hosts > 1 ? locals : 0,
         .member_sockets = locals > 1 ? 1 : 0,
+        .barrier_messages = barrier_messages(hosts),
+        .all_reduce_messages = all_reduce_messages(hosts),
+        .hint_messages = hosts > 1 ? 2 * hosts : 0,
     };
 }

@@ -17,6 +17,10 @@ typedef struct cohi_scale {
     int root_sockets;        /* that stay open for exchanges: of rank 0, */
     int leader_sockets;      /* of another leader, */
     int member_sockets;      /* of all other ranks */
+    int barrier_messages;    /* between hosts, of one barrier */
+    int all_reduce_messages; /* and of one all_reduce of 8 bytes, at most; as many where the hosts are
+                              * a power of two */
+    int hint_messages;       /* besides, in either, of leaders that have waited long, at most */
 } cohi_scale;
 
 /* The ranks are spread evenly over the hosts, at least one on each, with engine tcp between them. */

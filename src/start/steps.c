@@ -51,6 +51,7 @@ const cohi_upcalls cohi_core_upcalls = {
     .attend = cohi_mailbox_attend,
     .arrived = arrived,
     .deliver = deliver,
+    .part = cohi_finalize_ahead,
 };
 
 /* ---- step 1: what this rank brings ---- */
@@ -59,12 +60,14 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
 {
     void *base;
     cohi_region_key key;
-    coh_status status = cohi_segment_offer(world,
-                                           &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
-                                                                .bytes = card->heap_bytes,
-                                                                .huge_pages = world->huge_pages,
-                                                                .prepared = world->prepared > 0},
-                                           &base, &key);
+    coh_status status = cohi_heap_check_whole(world, card->heap_bytes);
+    if (status == COH_OK)
+        status = cohi_segment_offer(cohi_world_server(world),
+                                    &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
+                                                         .bytes = card->heap_bytes,
+                                                         .huge_pages = world->huge_pages,
+                                                         .prepared = world->prepared > 0},
+                                    &base, &key);
     if (status != COH_OK)
         return status;
     world->heap_base = base;
@@ -72,7 +75,7 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
     card->fds[COHI_CARD_FD_HEAP] = key.fd;
     if (!world->engine->rma)
         return COH_OK;
-    status = cohi_segment_offer(world,
+    status = cohi_segment_offer(cohi_world_server(world),
                                 &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
                                                      .bytes = cohi_slot_control_bytes(world->size),
                                                      .existing = world->slot},
@@ -82,13 +85,9 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
     return status;
 }
 
-static void write_card(const coh_world *world, uint64_t heap_bytes, cohi_card *card)
+static void write_card(const coh_world *world, cohi_card *card)
 {
-    *card = (cohi_card){.rank = world->rank,
-                        .size = world->size,
-                        .pid = getpid(),
-                        .heap_bytes = heap_bytes,
-                        .fds = {-1, -1}};
+    *card = (cohi_card){.rank = world->rank, .size = world->size, .pid = getpid(), .fds = {-1, -1}};
     cohi_os_cores(card->cores);
     snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
 }
@@ -104,6 +103,7 @@ void cohi_init_announce(cohi_slot *slot)
 static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
 {
     world->engine = engine;
+    world->upcalls = &cohi_core_upcalls;
     world->warn_ns = config->warn;
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
@@ -113,19 +113,36 @@ static void introduce(coh_world *world, const cohi_engine *engine, const cohi_co
     cohi_init_announce(world->slot);
 }
 
+/* Where the engine counts what goes to other hosts; NULL where there are none. */
+static coh_status prepare_traffic(coh_world *world, cohi_traffic **traffic)
+{
+    const cohi_board_head *head = world->board->head;
+    *traffic = NULL;
+    if (head->locals == head->size)
+        return COH_OK;
+    coh_status status = cohi_board_commit_traffic(world->board, world->rank);
+    if (status == COH_OK)
+        *traffic = cohi_slot_traffic(world->slot, world->size);
+    return status;
+}
+
 static coh_status open_endpoint(coh_world *world, const cohi_config *config, uint64_t deadline_ns)
 {
     cohi_engine_args args = {
         .rank = world->rank,
-        .need = {.size = world->size, .in_process = world->crew != NULL},
+        .need = {.size = world->size,
+                 .in_process = world->crew != NULL,
+                 .hosts = world->group ? cohi_group_hosts(world->group) : 0},
         .config = config,
         .deadline_ns = deadline_ns,
         .crew = world->crew ? &world->crew->space : NULL,
-        .upcalls = &cohi_core_upcalls,
+        .upcalls = world->upcalls,
         .world = world,
         .id = world->id,
     };
-    coh_status status = cohi_engine_admit(world->engine);
+    coh_status status = prepare_traffic(world, &args.traffic);
+    if (status == COH_OK)
+        status = cohi_engine_admit(world->engine);
     if (status != COH_OK)
         return status;
     status = world->engine->lifecycle->open(&args, &world->endpoint);
@@ -169,9 +186,10 @@ static void take_profile(coh_world *world)
 }
 
 /* What was prepared in this process belongs to one world at a time. */
-static void heed_facts(coh_world *world, cohi_card *card)
+static void heed_facts(coh_world *world, uint64_t heap, cohi_card *card)
 {
     world->engine->lifecycle->query(world->endpoint, &world->facts);
+    card->heap_bytes = cohi_heap_reservation(world, heap);
     if (world->facts.takes_prepared)
         world->prepared = cohi_prepared_claim();
     card->prepared = world->prepared;
@@ -181,10 +199,9 @@ static void heed_facts(coh_world *world, cohi_card *card)
 coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
                           const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
 {
-    uint64_t heap = options->heap ? options->heap : config->heap;
     introduce(world, engine, config);
     take_profile(world);
-    write_card(world, cohi_heap_reservation(heap, world->size), card);
+    write_card(world, card);
     coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
     if (status == COH_OK)
         status = cohi_fault_strike(world->fault, COHI_OP_INIT);
@@ -200,7 +217,7 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
     if (status == COH_OK)
-        heed_facts(world, card);
+        heed_facts(world, options->heap ? options->heap : config->heap, card);
     if (status == COH_OK && engine->lifecycle->address)
         status = engine->lifecycle->address(world->endpoint, card->address);
     return status;
@@ -328,7 +345,7 @@ static coh_status attach_region(coh_world *world, int id, int rank, uint64_t byt
 {
     cohi_region_key key = {.fd = fd ? *fd : -1};
     memcpy(key.bytes, key_bytes, sizeof key.bytes);
-    coh_status status = cohi_segment_attach(world, id, rank, bytes, &key);
+    coh_status status = cohi_segment_attach(cohi_world_server(world), id, rank, bytes, &key);
     if (fd)
         *fd = key.fd;
     return status;
@@ -389,14 +406,16 @@ static int cores_of_host(const coh_world *world, const cohi_card *cards)
  * How often a waiter that found nothing looks again before it takes the ladder (core/health/wait.h), and
  * yields before it sleeps. With a core for each rank a mark usually comes within a microsecond, and
  * a look costs one to two nanoseconds; with fewer cores than ranks the one that is waited for needs
- * this very core, so looking again is wasted. Yields are for the case that it has the core in turn;
- * a sleep and a wake cost some ten yields.
+ * this very core, so looking again is wasted. Where what is waited for may be in a socket, looks at
+ * memory alone would miss it: each look is a step of the wait, which asks the engine too. Yields are
+ * for the case that it has the core in turn; a sleep and a wake cost some ten yields.
  */
 static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
 {
     world->crowded = world->local_size > cores_of_host(world, cards);
     const cohi_profile *profile = &world->profile;
-    uint64_t spins = world->crowded ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
+    bool polls = world->remote && world->engine->lifecycle->rest;
+    uint64_t spins = world->crowded || polls ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
     bool automatic = strcmp(config->spin, "auto") == 0;
     if (!automatic) {
         coh_status status = cohi_parse_count("COHORT_SPIN", config->spin, 0, 1000000000, &spins);
@@ -477,7 +496,10 @@ coh_status cohi_init_attach(coh_world *world, const cohi_config *config, cohi_ca
         return status;
     atomic_store(&world->slot->phase, COHI_PHASE_RUNNING);
     atomic_store(&world->slot->op, COHI_OP_NONE);
-    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s", world->rank, world->size,
-             world->engine->name);
+    world->engine->lifecycle->query(world->endpoint, &world->facts);
+    const char *network = cohi_network_text(world->facts.network);
+    atomic_store(&world->board->head->network, world->facts.network);
+    cohi_log(COH_LOG_INFO, "rank %d of %d: engine %s%s%s", world->rank, world->size,
+             world->engine->name, *network ? "; between hosts all is " : "", network);
     return COH_OK;
 }

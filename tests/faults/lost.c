@@ -218,6 +218,14 @@ static void jobs_are_independent(test_rank *self)
     coh_status status;
     coh_world *world;
     bool first = self->rank < 2;
+    if (test_bed) {
+        test_skip("rank 0 of each job would have to be where the ids were made");
+        return;
+    }
+    if (strncmp(self->engine, "mpi:", 4) == 0) {
+        test_skip("MPI_Init waits for all processes of MPI's job, the one that was killed too");
+        return;
+    }
     if (!join_job(self, first ? 0 : 1, self->rank % 2, 2, &world))
         return;
     fault_stamp(&scene->stamps[self->rank]);

@@ -35,7 +35,8 @@ static void read_frames(const uint8_t *data, size_t size)
     if (write(ends[0], data, size) < 0)
         abort();
     close(ends[0]);
-    while (cohi_link_receive(ends[1], COHI_LINK_TEXT_BYTES, &incoming, fds, COHI_CARD_FDS, &count,
+    cohi_connection link = {.fd = ends[1]};
+    while (cohi_link_receive(&link, COHI_LINK_TEXT_BYTES, &incoming, fds, COHI_CARD_FDS, &count,
                              cohi_now_ns() + COHI_NS_PER_S)
            == 0)
         if (strlen((const char *)incoming.payload) > incoming.frame.bytes)

@@ -100,6 +100,7 @@ static cohi_tcp_link *set_up(struct scene *scene, int fd)
                                 .links = scene->links,
                                 .made = scene->made,
                                 .epoll = -1,
+                                .links_epoll = -1,
                                 .wake = -1};
     scene->host_of[PEER] = 1;
     endpoint->segments.host_of = scene->host_of;
@@ -120,6 +121,48 @@ static cohi_tcp_link *set_up(struct scene *scene, int fd)
     ask(scene, link, COHI_TCP_FETCH, 8, &scene->fetch);
     ask(scene, link, COHI_TCP_QUIET, 0, &scene->quiet);
     return link;
+}
+
+/* The other side of a sealed link. */
+static cohi_seals seal_link(cohi_tcp_link *link)
+{
+    static const unsigned char secrets[2][COHI_SEAL_SECRET_BYTES] = {{1}, {2}};
+    const cohi_seal_limits limits = {.records = 5, .bytes = 1 << 20};
+    cohi_tcp_stream *stream = &link->stream;
+    cohi_seals other = {.out = cohi_seal_new(secrets[0], COHI_SEAL_SEALS, &limits)};
+    stream->seals = (cohi_seals){.out = cohi_seal_new(secrets[1], COHI_SEAL_SEALS, &limits),
+                                 .in = cohi_seal_new(secrets[0], COHI_SEAL_OPENS, &limits)};
+    if (!other.out || !stream->seals.out || !stream->seals.in
+        || !cohi_tcp_stream_make(stream, true))
+        abort();
+    return other;
+}
+
+/* A member that seals well what it should not send, in records as long as the input's first byte says. */
+static size_t seal_piece(cohi_seal *seal, const uint8_t *data, size_t size, size_t most,
+                         unsigned char *record, size_t *taken)
+{
+    size_t bytes = size < most ? size : most;
+    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
+    *taken = bytes;
+    return cohi_seal_close(seal, most % 7 == 6 ? COHI_SEAL_GOODBYE : COHI_SEAL_DATA, &part, 1,
+                           record);
+}
+
+static void feed_sealed(cohi_tcp_link *link, int fd, cohi_seal *seal, const uint8_t *data,
+                        size_t size)
+{
+    static unsigned char record[COHI_SEAL_RECORD_BYTES];
+    char answers[4096];
+    size_t most = size > 0 ? (size_t)data[0] + 1 : 1, taken;
+    for (; size > 0 && link->state == COHI_TCP_OPEN; data += taken, size -= taken) {
+        size_t bytes = seal_piece(seal, data, size, most, record, &taken);
+        if (send(fd, record, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)bytes)
+            break;
+        cohi_tcp_receive(link);
+        while (recv(fd, answers, sizeof answers, MSG_DONTWAIT) > 0)
+            ;
+    }
 }
 
 static void feed(cohi_tcp_link *link, int fd, const uint8_t *data, size_t size)
@@ -153,6 +196,22 @@ static void tear_down(struct scene *scene, cohi_tcp_link *link, int fd)
     free(scene->endpoint.segments.rows[0].base);
 }
 
+/* The same once more, in records; what is left is no record. */
+static void play_sealed(struct scene *scene, const uint8_t *data, size_t size)
+{
+    int ends[2];
+    if (cohi_tls_available() != COH_OK
+        || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        abort();
+    memset((void *)scene, 0, sizeof *scene);
+    cohi_tcp_link *link = set_up(scene, ends[0]);
+    cohi_seals other = seal_link(link);
+    feed_sealed(link, ends[1], other.out, data, size);
+    feed(link, ends[1], data, size);
+    tear_down(scene, link, ends[1]);
+    cohi_seals_end(&other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct scene scene;
@@ -169,5 +228,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cohi_tcp_link *link = set_up(&scene, ends[0]);
     feed(link, ends[1], data, size);
     tear_down(&scene, link, ends[1]);
+    play_sealed(&scene, data, size);
     return 0;
 }

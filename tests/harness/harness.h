@@ -35,7 +35,7 @@ enum {
     ON_SIM = 4,
     ON_CHANNEL = 8, /* sim:channel, which has no one-sided memory */
     ON_TCP =
-        16, /* and ucx: processes that play several hosts, mapped inside of one, links between */
+        16, /* and ucx, mpi: processes that play several hosts, mapped inside of one, links between */
     ON_MAPPED = ON_THREADS | ON_SHM,
     ON_PROCESSES = ON_SHM | ON_TCP,
     ON_MEMORY = ON_MAPPED | ON_SIM | ON_TCP,
@@ -68,7 +68,17 @@ bool test_has_links(const char *engine);
 /* Lets modules be found, and ranks of engines between hosts play two unless it was said how many. */
 void test_use_engine(const char *engine);
 
-/* Sets COHORT_HOST for a rank's process, where the ranks play hosts. */
+/* The test bed whose hosts the ranks are on; NULL: they only play hosts. Set by --testbed. */
+extern const char *test_bed;
+
+/* Takes the test bed of that name, and puts this process on its first host. false with errno when it
+ * has not as many hosts as --hosts says, or this process may not enter them. */
+bool test_bed_choose(const char *name);
+
+/* Puts this process on a host of the test bed. */
+bool test_bed_enter(int host);
+
+/* Puts a rank's process on its host, or sets COHORT_HOST where hosts are only played. */
 void test_play_host(int rank, int ranks);
 
 /* The host that a rank plays: blocks of ranks, the first ones longer where they differ. */

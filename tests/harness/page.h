@@ -56,6 +56,22 @@ void test_leftovers_note(test_leftovers *before);
 /* Reports, by test_fail, what a run left behind, and ends the processes among it. */
 void test_leftovers_check(const test_leftovers *before);
 
+/* ---- places.c: ranks of an MPI job ---- */
+
+/* Whether ranks of that engine need places in a job of MPI's launcher; which launcher it is. */
+bool test_needs_places(const char *engine);
+const char *test_places_launcher(const char *engine);
+
+/* Where this process was started by MPI's launcher to keep a place: does so, and ends. */
+void test_places_stub(void);
+
+/* Around a run: makes the places, and gives them up. */
+bool test_places_open(const char *engine, int ranks);
+void test_places_close(void);
+
+/* In the rank's process: takes its place. */
+void test_places_take(int rank);
+
 /* ---- run.c ---- */
 
 /* Runs the row; findings are in the page afterwards. */

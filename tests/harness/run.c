@@ -1,7 +1,9 @@
 #include "page.h"
 
 #include "base/pretend.h"
+#include "bootstrap/root.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +25,17 @@ bool test_has_processes(const char *engine)
 
 bool test_has_links(const char *engine)
 {
-    return strcmp(engine, "tcp") == 0 || strcmp(engine, "ucx") == 0;
+    return strcmp(engine, "tcp") == 0 || strcmp(engine, "ucx") == 0 || test_needs_places(engine);
 }
 
 static bool has_processes(const test_job *job)
 {
     return test_has_processes(job->engine) && job->row->mode != TEST_ALONE;
+}
+
+static bool needs_places(const test_job *job)
+{
+    return has_processes(job) && test_needs_places(job->engine);
 }
 
 static void set_variable(char *assignment)
@@ -51,8 +58,32 @@ void test_play_host(int rank, int ranks)
     char name[16];
     if (test_hosts == 0)
         return;
+    if (test_bed) {
+        if (!test_bed_enter(test_host_of(rank, ranks)))
+            test_fail("rank %d cannot enter its host of the test bed: %s", rank, strerror(errno));
+        return;
+    }
     snprintf(name, sizeof name, "h%d", test_host_of(rank, ranks));
     setenv("COHORT_HOST", name, 1);
+}
+
+/* The same for MPI: TCP alone. More ranks than cores are ordinary here, and root may be. */
+static void set_mpi_environment(void)
+{
+    static const char *const variables[][2] = {
+        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+        {"OMPI_MCA_pml", "ob1"},
+        {"OMPI_MCA_btl", "tcp,self"},
+        {"OMPI_MCA_btl_tcp_if_include", "lo"},
+        {"OMPI_MCA_oob_tcp_if_include", "lo"},
+        {"OMPI_MCA_osc", "^ucx"},
+        {"OMPI_MCA_mpi_yield_when_idle", "1"},
+        {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+        {"MPIR_CVAR_NOLOCAL", "1"},
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        setenv(variables[i][0], variables[i][1], 0);
 }
 
 void test_use_engine(const char *engine)
@@ -62,6 +93,8 @@ void test_use_engine(const char *engine)
     setenv("COHORT_MODULES", TEST_MODULES, 0);
     setenv("UCX_TLS", "tcp,self", 0); /* hosts that are played could reach each other's memory */
     setenv("UCX_NET_DEVICES", "lo", 0);
+    if (test_needs_places(engine))
+        set_mpi_environment();
 }
 
 static void set_environment(const test_job *job)
@@ -103,11 +136,25 @@ static test_rank rank_of(const test_job *job, int rank)
                        .shared = page->scratch};
 }
 
+/* On a test bed this process keeps a socket for rank 0 of each id, which must end with rank 0. */
+static void drop_sockets(void)
+{
+    for (int i = 0; i < TEST_IDS; i++) {
+        int listener = cohi_root_claim(&test_page_get()->ids[i]);
+        if (listener >= 0)
+            close(listener);
+    }
+}
+
 static void child_main(const test_job *job, int index)
 {
     prepare_child(job);
+    if (index > 0)
+        drop_sockets();
     if (has_processes(job))
         test_play_host(index, job->ranks);
+    if (needs_places(job))
+        test_places_take(index);
     test_rank self = rank_of(job, index);
     if (has_processes(job) || job->row->mode == TEST_ALONE)
         test_rank_run(&self);
@@ -121,6 +168,10 @@ static bool start_children(test_job *job)
 {
     job->processes = has_processes(job) ? job->ranks : 1;
     fflush(NULL);
+    if (needs_places(job) && !test_places_open(job->engine, job->ranks)) {
+        job->processes = 0;
+        return false;
+    }
     for (int i = 0; i < job->processes; i++) {
         job->pids[i] = fork();
         if (job->pids[i] == 0)
@@ -211,14 +262,15 @@ void test_run(test_job *job)
 {
     test_leftovers before;
     test_page_reset();
-    make_ids();
     test_leftovers_note(&before);
+    make_ids();
     job->shared = test_page_get()->scratch;
     double limit_s = job->row->limit_s > 0 ? job->row->limit_s : DEFAULT_LIMIT_S;
     if (TEST_SANITIZED)
         limit_s *= SANITIZED_STRETCH;
 
     bool started = start_children(job);
+    drop_sockets();
     if (started && job->row->director)
         job->row->director(job);
     bool in_time = started && await_children(job, limit_s);
@@ -227,6 +279,8 @@ void test_run(test_job *job)
         test_fail("the time limit of %.0f s passed", limit_s);
     }
     end_children(job);
+    if (needs_places(job))
+        test_places_close();
     for (int i = 0; i < job->processes && in_time; i++)
         if (!is_victim(job, i))
             check_end(job, i);

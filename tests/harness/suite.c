@@ -1,5 +1,6 @@
 #include "page.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,8 +18,8 @@ static const struct engine_row {
     const char *name;
     unsigned mask;
 } engines[] = {
-    {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP}, {"sim", ON_SIM},
-    {"sim:channel", ON_CHANNEL}, {"ucx", ON_TCP},
+    {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP},         {"sim", ON_SIM},
+    {"sim:channel", ON_CHANNEL}, {"ucx", ON_TCP}, {"mpi:openmpi", ON_TCP}, {"mpi:mpich", ON_TCP},
 };
 
 enum { ENGINES = sizeof engines / sizeof *engines, SIZE_MOST = 16 };
@@ -31,6 +32,7 @@ struct choice {
     int ranks;         /* 0: every size of the row */
     int repeat;
     bool list;
+    const char *bed; /* the test bed, or NULL */
 };
 
 /* One test of the group: a row on an engine at a size. */
@@ -78,8 +80,9 @@ static void print_findings(const struct plan *plan, uint64_t seed)
         print_error("  %s\n", page->messages[i]);
     if (count > TEST_MESSAGES)
         print_error("  and %d more\n", count - TEST_MESSAGES);
-    print_error("  replay: COHORT_TEST_SEED=%llu %s --engine %s --ranks %d --case %s\n",
-                (unsigned long long)seed, plan->program, plan->engine, plan->size, plan->row->name);
+    print_error("  replay: COHORT_TEST_SEED=%llu %s --engine %s --ranks %d --case %s%s%s\n",
+                (unsigned long long)seed, plan->program, plan->engine, plan->size, plan->row->name,
+                test_bed ? " --testbed " : "", test_bed ? test_bed : "");
 }
 
 static void run_plan(void **state)
@@ -111,12 +114,18 @@ static void add_plan(struct plans *plans, const struct plan *plan)
     plans->plan[plans->count++] = *plan;
 }
 
+/* Engines whose library may be missing; the others are always there. */
+static bool has_library(const char *engine)
+{
+    return strcmp(engine, "ucx") == 0 || test_needs_places(engine);
+}
+
 static void add_row(struct plans *plans, const struct choice *choice, const test_case *row,
                     const struct engine_row *engine)
 {
     if (!(row->engines & engine->mask) || (choice->name && strcmp(choice->name, row->name) != 0)
         || (choice->engine ? strcmp(choice->engine, engine->name) != 0
-                           : strcmp(engine->name, "ucx") == 0) /* by name alone */
+                           : has_library(engine->name)) /* by name alone */
         || (test_uses_further_heap() && row->mode != TEST_JOINED))
         return;
     for (int size = 1; size <= SIZE_MOST; size++) {
@@ -133,12 +142,13 @@ static void add_row(struct plans *plans, const struct choice *choice, const test
 
 static int usage(const char *program, const char *complaint, const char *value)
 {
-    fprintf(
-        stderr,
-        "%s: %s '%s'\n"
-        "usage: %s [--engine threads|shm|tcp|ucx|sim|sim:channel] [--ranks 1..%d] [--case NAME]\n"
-        "       [--check on|order] [--hosts K] [--heap 1..62] [--repeat N] [--list]\n",
-        program, complaint, value, program, SIZE_MOST);
+    fprintf(stderr,
+            "%s: %s '%s'\n"
+            "usage: %s [--engine threads|shm|tcp|ucx|mpi:openmpi|mpi:mpich|sim|sim:channel]\n"
+            "       [--ranks 1..%d] [--case NAME]\n"
+            "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62] [--repeat N] "
+            "[--list]\n",
+            program, complaint, value, program, SIZE_MOST);
     return 2;
 }
 
@@ -153,15 +163,11 @@ static bool known_engine(const char *name)
 static int parse(int argc, char **argv, struct choice *choice)
 {
     static const struct option names[] = {
-        {"engine", required_argument, NULL, 'e'},
-        {"ranks", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},
-        {"repeat", required_argument, NULL, 'r'},
-        {"list", no_argument, NULL, 'l'},
-        {"check", required_argument, NULL, 'k'},
-        {"hosts", required_argument, NULL, 'h'},
-        {"heap", required_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0},
+        {"engine", required_argument, NULL, 'e'}, {"ranks", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},   {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},         {"check", required_argument, NULL, 'k'},
+        {"hosts", required_argument, NULL, 'h'},  {"testbed", required_argument, NULL, 't'},
+        {"heap", required_argument, NULL, 'p'},   {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
@@ -189,6 +195,9 @@ static int parse(int argc, char **argv, struct choice *choice)
             if (test_hosts < 1)
                 return usage(argv[0], "not a number of hosts:", optarg);
             break;
+        case 't':
+            choice->bed = optarg;
+            break;
         case 'p':
             test_heaps_choose(atoi(optarg));
             if (!test_uses_further_heap())
@@ -203,6 +212,8 @@ static int parse(int argc, char **argv, struct choice *choice)
     }
     if (choice->engine && !known_engine(choice->engine))
         return usage(argv[0], "there is no engine", choice->engine);
+    if (choice->bed && !test_bed_choose(choice->bed))
+        return usage(argv[0], strerror(errno), choice->bed);
     return 0;
 }
 
@@ -222,14 +233,24 @@ static void clear_environment(void)
         unsetenv(names[i]);
 }
 
-/* Engines whose library may be missing; the others are always there. In a process of its own, so that
- * what the library does when it is loaded is not done before the cases. */
+static bool is_on_path(const char *program)
+{
+    char command[256];
+    snprintf(command, sizeof command, "command -v %s >/dev/null", program);
+    return system(command) == 0;
+}
+
+/* In a process of its own, so that what the library does when it is loaded is not done before the cases. */
 static bool is_missing(const char *engine)
 {
     int end = 0;
-    if (!engine || strcmp(engine, "ucx") != 0)
+    if (!engine || !has_library(engine))
         return false;
     test_use_engine(engine);
+    if (test_needs_places(engine) && !is_on_path(test_places_launcher(engine))) {
+        fprintf(stderr, "skipped: there is no %s\n", test_places_launcher(engine));
+        return true;
+    }
     pid_t child = fork();
     if (child == 0) {
         bool here = coh_engine_available(engine) == COH_OK;
@@ -259,6 +280,7 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
     struct choice choice = {.program = argv[0], .repeat = 1};
     struct plans plans = {0};
     enum { SKIPPED = 77 };
+    test_places_stub();
     int wrong = parse(argc, argv, &choice);
     if (wrong)
         return wrong;

@@ -69,6 +69,22 @@ expect '3 PEs, nothing, no word' "$bin/oshrun" -n 3 -N 4 "$folder/hello"
 expect '3 PEs, nothing, no word' "$bin/oshrun" -N 4 -n 3 "$folder/hello"
 "$bin/oshrun" -n 8 -N 4 "$folder/hello" 2>"$folder/err" && fail 'PEs of several hosts on one'
 grep -q '8 PEs with at most 4 on a host' "$folder/err" || fail 'the hosts are not named'
+# Hosts go on to cohort run, unless they are this one alone.
+starts() { # command line of cohort run, flags of oshrun...
+    wanted=$1
+    shift
+    [ "$("$bin/oshrun" "$@" --dry-run prog)" = "$(dirname "$(readlink -f "$bin/oshrun")")/cohort $wanted -- prog" ] \
+        || fail "oshrun $*: $("$bin/oshrun" "$@" --dry-run prog)"
+}
+starts 'run -n 4 --hosts a:2,b:2' -n 4 -H a:2,b:2
+starts 'run --hosts a:2,b:2' -N 2 --hosts a,b
+starts 'run -n 3 --hosts a,b --oversubscribe' -n 3 --oversubscribe -host a,b
+starts 'run -n 2' -n 2 -H "localhost:2,$(uname -n)"
+printf 'a slots=2 # one\nb\n' >"$folder/hosts"
+starts "run --hostfile $folder/hosts" -machinefile "$folder/hosts"
+echo localhost >"$folder/hosts"
+starts 'run -n 2' -n 2 --hostfile "$folder/hosts"
+"$bin/oshrun" -n 2 --hostfile "$folder/none" prog 2>/dev/null && fail 'a hostfile that is not there'
 "$bin/oshrun" -n 2 "$folder/hello" : -n 2 "$folder/hello" 2>"$folder/err" && fail 'several programs'
 grep -q "':'" "$folder/err" || fail 'the colon is not named'
 

@@ -1,5 +1,8 @@
 #include "soak.h"
 
+#include "base/os.h"
+#include "bootstrap/root.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -144,6 +147,8 @@ static int run_process(const struct order *order, const coh_unique_id *id, int r
     options.engine = order->engine;
     test_use_engine(order->engine);
     test_play_host(rank, order->ranks);
+    if (rank > 0)
+        cohi_os_close(cohi_root_claim(id)); /* rank 0's, on a test bed */
     alarm((unsigned)(order->seconds + HANG_S));
     if (coh_init_unique_id(id, rank, order->ranks, &options, &world) != COH_OK)
         return complain("coh_init_unique_id");
@@ -233,7 +238,7 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: soak [--engine threads|shm|tcp|sim|sim:channel] [--ranks 1..%d] [--seconds S]\n"
-            "            [--seed N] [--phases N]\n"
+            "            [--seed N] [--phases N] [--hosts K] [--testbed NAME]\n"
             "Without an engine, some of each share the time.\n",
             SOAK_RANKS);
     return 2;
@@ -244,8 +249,10 @@ int main(int argc, char **argv)
     static const struct option names[] = {
         {"engine", required_argument, NULL, 'e'},  {"ranks", required_argument, NULL, 'n'},
         {"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},
-        {"phases", required_argument, NULL, 'p'},  {NULL, 0, NULL, 0},
+        {"phases", required_argument, NULL, 'p'},  {"hosts", required_argument, NULL, 'h'},
+        {"testbed", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
     };
+    const char *bed = NULL;
     uint64_t state = (uint64_t)(test_now() * 1e9);
     struct order order = {.seconds = 60, .seed = test_random(&state) % 1000000000};
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -259,11 +266,20 @@ int main(int argc, char **argv)
             order.seed = strtoull(optarg, NULL, 0);
         else if (option == 'p')
             order.phases = strtoull(optarg, NULL, 0);
+        else if (option == 'h')
+            test_hosts = atoi(optarg);
+        else if (option == 't')
+            bed = optarg;
         else
             return usage();
     }
-    if (order.ranks < 0 || order.ranks > SOAK_RANKS || order.seconds <= 0 || optind < argc)
+    if (order.ranks < 0 || order.ranks > SOAK_RANKS || order.seconds <= 0 || test_hosts < 0
+        || optind < argc)
         return usage();
+    if (bed && !test_bed_choose(bed)) {
+        fprintf(stderr, "soak: the test bed '%s': %s\n", bed, strerror(errno));
+        return 1;
+    }
     if (!order.engine)
         return start_mixture(&order);
     if (order.ranks == 0)

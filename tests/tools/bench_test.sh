@@ -62,6 +62,19 @@ says err "not a multiple"
 run 2 bench pipeline --depth 1
 says err "1"
 
+if "$cohort" info | grep -q '^  tcp *yes' && "$cohort" info | grep -q 'between hosts *sealed'; then
+    run 0 bench links --rounds 1
+    for word in message put sealed 'in the clear' fraction; do
+        says out "$word"
+    done
+    run 0 bench links --rounds 1 --json
+    for word in '"fraction"' '"sealed": true' '"sealed": false' '"bytes": 16777216'; do
+        says out "$word"
+    done
+fi
+run 2 bench links --rounds 0
+says err "0"
+
 run 2 bench tea
 says err "tea"
 run 2 bench put --sizes 12Q

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Jobs on several hosts, played by agents of this machine that a script starts as ssh would: docs/faults.md F29 F32 F37.
+# Jobs on several hosts, played by agents of this machine that a script starts as ssh would: docs/faults.md F25 F29 F32 F37.
 . "$(dirname "$0")/common.sh"
 unset SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE COHORT_HOST WHERE
 
@@ -127,6 +127,38 @@ COHORT_WARN=300ms COHORT_STALL=1 over plain 9 --hosts a,b "$meet" stop
 says err "rank 1 on host b is stalled: stopped outside Cohort"
 echo typed >"$folder/in"
 [ "$("$cohort" run -n 2 --pretend-hosts 2 cat <"$folder/in")" = typed ] || fail "rank 0 of pretended hosts does not read the input"
+
+# And rank 0 of real ones: all of it, in order, to its end; nothing waits where it is not read.
+seq 1 200000 >"$folder/in"
+"$cohort" run --hosts a,b --shell "$folder/plain" sh -c 'if [ $COHORT_RANK = 0 ]; then cat; else wc -c >&2; fi' <"$folder/in" \
+    >"$folder/out" 2>"$folder/err" || fail "the status of a job that reads its input"
+cmp -s "$folder/in" "$folder/out" || fail "the input does not arrive as it was sent"
+[ "$(tr -d ' ' <"$folder/err")" = 0 ] || fail "rank 1 reads something"
+[ "$("$cohort" run --hosts a,b --shell "$folder/plain" sh -c '[ $COHORT_RANK != 0 ] || head -n 1' <"$folder/in")" = 1 ] \
+    || fail "a rank 0 that reads one line"
+[ "$(yes | "$cohort" run --hosts a,b --shell "$folder/plain" echo unread | sort -u)" = unread ] || fail "input that nobody reads"
+"$cohort" run --hosts a,b --shell "$folder/plain" cat <&- >"$folder/out" 2>"$folder/err" || fail "a closed standard input"
+
+# What goes between ranks of two hosts is counted by peer; ranks of one host have no link.
+"$cohort" run -n 3 --pretend-hosts 2 "$meet" hang >/dev/null 2>&1 </dev/null &
+launcher=$!
+counts() {
+    "$cohort" ps --links >"$folder/out"
+    grep -qE '^ +2 +0 +[1-9][0-9]* +[0-9.]+ (KiB|B) +[0-9.]+ (KiB|B) +[0-9]+' "$folder/out"
+}
+wait_for 10 counts || fail "cohort ps --links does not count what rank 2 sends to rank 0"
+grep -qE '^ +RANK +HOST +PID +STATE +OPERATION +WAITING +SENT +RECEIVED +FOR' "$folder/out" || fail "cohort ps does not show bytes"
+grep -qE '^ +1 +0 +[0-9]+ +[0-9.]+ (KiB|B)' "$folder/out" && fail "ranks of one host are shown to have a link"
+"$cohort" ps --json | grep -q '"received_bytes": [1-9]' || fail "cohort ps --json has no links"
+kill -TERM "$launcher"
+wait "$launcher"
+"$cohort" run -n 2 "$meet" hang >/dev/null 2>&1 </dev/null &
+launcher=$!
+shows_one() { "$cohort" ps --links | tee "$folder/out" | grep -q "launcher $launcher"; }
+wait_for 10 shows_one || fail "cohort ps does not show a job of one host"
+grep -q 'SENT' "$folder/out" && fail "a job of one host has no bytes to show"
+kill -TERM "$launcher"
+wait "$launcher"
 
 # cohort ps shows the ranks of all hosts once, on the host of the launcher.
 "$cohort" run --hosts ha,hb --shell "$folder/plain" sleep 30 >/dev/null 2>&1 </dev/null &

@@ -1,5 +1,5 @@
 #!/bin/bash
-# scripts/testbed, and jobs over two of its hosts, which share nothing but a network: docs/faults.md F29 F30 F31. Needs root.
+# scripts/testbed, and jobs over two of its hosts, which share nothing but a network: docs/faults.md F21 F29 F30 F31. Needs root.
 . "$(dirname "$0")/common.sh"
 bed=$(dirname "$0")/../../scripts/testbed
 unset SLURM_JOB_NODELIST COHORT_HOST
@@ -41,6 +41,72 @@ ip -n "$name-bridge" link set v2 down
 wait "$launcher"
 [ $? = 9 ] || fail "the status of a job whose network was cut"
 says err "rank 1 on host ${name}2 is lost: its host has not answered for 2 s"
+
+# cut_off WHAT COMMAND...: a job on all hosts, one rank each, waits in a barrier when COMMAND cuts the network. All of its ranks
+# end with an error, and within the link timeout of 2 s and one second more.
+cut_off() {
+    what=$1
+    shift
+    rm -f "$folder"/started*
+    hosts=$("$bed" --name "$name" list | tr '\n' ',')
+    count=$("$bed" --name "$name" list | wc -l)
+    COHORT_LINK_TIMEOUT=2 "$cohort" run --hosts "${hosts%,}" --shell 'ip netns exec' --keep-going --tag-output \
+        sh -c ': >"$1/started$COHORT_RANK"; exec "$2" hang' sh "$folder" "$meet" >"$folder/out" 2>"$folder/err" </dev/null &
+    launcher=$!
+    wait_for 10 test -e "$folder/started$((count - 1))" || fail "$what: the job did not start"
+    sleep 1
+    began=$(now_ms)
+    "$@" || fail "$what: the network could not be cut"
+    for rank in $(seq 0 $((count - 1))); do
+        [ "$rank" = 1 ] || wait_for 4 grep -qE "^\[$rank .*rank [0-9] .*has not answered for 2 s" "$folder/err" \
+            || fail "$what: rank $rank has not said that another's host does not answer"
+    done
+    took=$(($(now_ms) - began))
+    kill -TERM "$launcher"
+    wait "$launcher"
+    [ "$took" -lt 4000 ] || fail "$what: it took $took ms"
+    echo "$what: all ranks know after $took ms"
+}
+"$bed" --name "$name" down
+"$bed" --name "$name" up 2 || fail "a second test bed of that name"
+cut_off "a link that is half open" ip -n "${name}1" route add blackhole 10.77.0.2/32
+"$bed" --name "$name" down
+
+# Two halves of two hosts each: rank 1, which computes, is in the first.
+"$bed" --name "$name" up 4 || fail "four hosts"
+two_halves() {
+    ip -n "$name-bridge" link add other type bridge && ip -n "$name-bridge" link set other up \
+        && ip -n "$name-bridge" link set v3 master other && ip -n "$name-bridge" link set v4 master other
+}
+cut_off "a network in two halves" two_halves
+grep -qE "^\[0 .*rank [23] on host ${name}[34] is lost" "$folder/err" || fail "the first half does not name a rank of the second"
+grep -qE "^\[3 .*rank [01] on host ${name}[12] is lost" "$folder/err" || fail "the second half does not name a rank of the first"
+
+# What a bad network does is said by the kernel's own counters. A maker that is killed leaves what can be taken away.
+"$bed" --name "$name" down
+if command -v nft >/dev/null; then
+    "$bed" --name "$name" up 2 --rate 10mbit --loss 5 || fail "testbed up --rate --loss"
+    began=$(now_ms)
+    run 0 run --hosts "${name}1:2,${name}2:1" --shell 'ip netns exec' "$meet"
+    ip netns exec "$name-bridge" nft list ruleset | grep -qE 'counter packets [1-9]' || fail "no packet got lost"
+    "$bed" --name "$name" shell 1 tc -s qdisc show dev eth0 | grep -q 'tbf.*10Mbit' || fail "the rate has no limit"
+    "$bed" --name "$name" down
+else
+    echo "without nftables: --loss was not tried"
+fi
+"$bed" --name "$name" up 2 --loss 101 2>"$folder/err" && fail "--loss 101"
+says err "'101' is not a number of packets of a hundred"
+"$bed" --name "$name" up 2 --rate slow 2>"$folder/err" && fail "--rate slow"
+[ -z "$("$bed" --name "$name" list)" ] || fail "a test bed that cannot be made leaves something"
+"$bed" --name "$name" up 100 &
+maker=$!
+wait_for 5 ip netns pids "${name}3" 2>/dev/null
+kill -KILL "$maker"
+wait "$maker" 2>/dev/null
+[ -n "$("$bed" --name "$name" list)" ] || fail "the maker was not killed in the middle of it"
+"$bed" --name "$name" down
+[ -z "$(ip netns list | grep "^$name")" ] || fail "something is left of a crash"
+"$bed" --name "$name" up 1 || fail "it cannot be made after a crash"
 
 # What runs there ends with it.
 "$bed" --name "$name" shell 1 sh -c 'echo $$; exec sleep 100' >"$folder/pid" &

@@ -41,6 +41,10 @@ struct proxy {
     atomic_int stopping;
     struct pipe pipes[PIPES_MAX];
     atomic_int pipe_count;
+    /* Where it is set, what comes is cut into records, and this is called with each that is sealed,
+     * of those of one pipe the number-th from 0; what it returns is whether the pipe goes on. */
+    bool (*on_record)(struct pipe *pipe, unsigned char *record, size_t bytes, unsigned number);
+    void *context; /* of that */
 };
 
 static inline unsigned roll(uint64_t *dice, unsigned bound)
@@ -102,9 +106,53 @@ static inline bool pass(struct pipe *pipe, char *bytes, ssize_t count)
     return true;
 }
 
+static inline bool receive_all(int fd, unsigned char *bytes, size_t count)
+{
+    for (size_t got = 0; got < count;) {
+        ssize_t more = recv(fd, bytes + got, count - got, 0);
+        if (more <= 0)
+            return false;
+        got += (size_t)more;
+    }
+    return true;
+}
+
+/* The handshake passes as it is: TLS has records of its own, of kinds from 20 on. */
+static inline bool pass_record(struct pipe *pipe, unsigned char *bytes, unsigned *number)
+{
+    enum { TLS_HEAD = 5, TLS_FIRST = 20 };
+    size_t head = COHI_SEAL_HEAD_BYTES, all;
+    cohi_seal_kind kind;
+    if (!receive_all(pipe->from, bytes, head))
+        return false;
+    bool handshake = bytes[0] >= TLS_FIRST;
+    if (handshake && !receive_all(pipe->from, bytes + head, 1))
+        return false;
+    head += handshake;
+    all = handshake ? TLS_HEAD + (size_t)(bytes[3] << 8 | bytes[4])
+                    : cohi_seal_announced(bytes, &kind);
+    if (all < head || !receive_all(pipe->from, bytes + head, all - head))
+        return false;
+    return handshake ? send(pipe->to, bytes, all, MSG_NOSIGNAL) == (ssize_t)all
+                     : pipe->proxy->on_record(pipe, bytes, all, (*number)++);
+}
+
+static inline void *run_records(struct pipe *pipe)
+{
+    unsigned char *bytes = malloc(COHI_SEAL_RECORD_BYTES);
+    unsigned number = 0;
+    while (pass_record(pipe, bytes, &number))
+        continue;
+    shutdown(pipe->to, SHUT_WR);
+    free(bytes);
+    return NULL;
+}
+
 static inline void *run_pipe(void *arg)
 {
     struct pipe *pipe = arg;
+    if (pipe->proxy->on_record)
+        return run_records(pipe);
     static _Thread_local char bytes[65536];
     ssize_t got;
     do
@@ -195,6 +243,8 @@ static inline struct route *open_route(const struct proxy *like, uint64_t link_t
         proxy->reset_at = like->reset_at;
         proxy->trouble = like->trouble;
         proxy->once = like->once;
+        proxy->on_record = like->on_record;
+        proxy->context = like->context;
         put_before(proxy, route->rig, rank);
     }
     rig_connect(route->rig);

@@ -107,14 +107,14 @@ static inline void rig_attach(struct rig *rig, int rank)
 }
 
 /* Ranks of `by_hand` (a bit each) have no endpoint; their addresses are known to the others, with
- * keys that repeat their number and a port of nobody. */
-static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
-                                      uint64_t link_timeout_ns)
+ * keys that repeat their number and a port of nobody. Links are sealed as `net` says. */
+static inline struct rig *rig_make_net(cohi_net net, bool clear, int size, unsigned by_hand,
+                                       uint64_t link_timeout_ns)
 {
     struct rig *rig = calloc(1, sizeof *rig);
     assert_int_equal(coh_unique_id_create(&rig->id), COH_OK);
     rig->clear = clear;
-    cohi_config config = {.link_timeout = link_timeout_ns, .host = "played"};
+    cohi_config config = {.link_timeout = link_timeout_ns, .host = "played", .net = net};
     rig->size = size;
     for (int rank = 0; rank < size; rank++) {
         cohi_engine_args args = {.rank = rank,
@@ -126,6 +126,7 @@ static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
         cohi_tcp_address address = {
             .network = cohi_os_network_id(),
             .secures = !clear && cohi_tls_available() == COH_OK,
+            .clear = net == COHI_NET_CLEAR,
             .count = 1,
             .places = {{.family = 4, .prefix = 8, .port = htons(1), .host = {127, 0, 0, 1}}}};
         memset(address.first_key, rank, sizeof address.first_key);
@@ -138,6 +139,14 @@ static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
             cohi_engine_tcp.lifecycle->address(rig->endpoint[rank], rig->addresses[rank]), COH_OK);
     }
     return rig;
+}
+
+/* Frames that are played by hand are not sealed; ranks among themselves seal. */
+static inline struct rig *rig_make_as(bool clear, int size, unsigned by_hand,
+                                      uint64_t link_timeout_ns)
+{
+    return rig_make_net(by_hand ? COHI_NET_CLEAR : COHI_NET_SEAL, clear, size, by_hand,
+                        link_timeout_ns);
 }
 
 static inline struct rig *rig_make(int size, unsigned by_hand, uint64_t link_timeout_ns)

@@ -22,6 +22,8 @@ _Static_assert(SSL_CTRL_SET_MAX_PROTO_VERSION == COHI_OPENSSL_MAX_VERSION, "cons
 _Static_assert(SSL_VERIFY_PEER == COHI_OPENSSL_VERIFY_PEER, "constant");
 _Static_assert(SSL_OP_NO_TICKET == COHI_OPENSSL_NO_TICKET, "constant");
 _Static_assert(BIO_TYPE_SOURCE_SINK == COHI_OPENSSL_SOURCE_SINK, "constant");
+_Static_assert(EVP_CTRL_AEAD_GET_TAG == COHI_OPENSSL_GET_TAG, "constant");
+_Static_assert(EVP_CTRL_AEAD_SET_TAG == COHI_OPENSSL_SET_TAG, "constant");
 _Static_assert(BIO_CTRL_FLUSH == COHI_OPENSSL_FLUSH, "constant");
 _Static_assert((BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY) == COHI_OPENSSL_RETRY_READ, "constant");
 _Static_assert((BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY) == COHI_OPENSSL_RETRY_WRITE, "constant");

@@ -37,6 +37,7 @@
  *   folder.c       a temporary folder, removed however the tool ends
  *   pipeline.c, loop.c, product.c
  *                  `cohort bench pipeline` (bench/pipeline.h)
+ *   links.c        `cohort bench links` (bench/links.h)
  *   findings.c     all that is known of a run, as one JSON object
  *   report.c       results as JSON and as tables
  *   settle.c       fractions that follow from the times beside them; reports of before
@@ -512,8 +513,5 @@ void cohi_bench_print_head(const json_t *report);
 
 /* "9.21 ns", "14.0 us", "1.31 ms". */
 void cohi_bench_time_text(double nanoseconds, char *text, size_t room);
-
-/* "64 KiB", "1.5 MiB". */
-void cohi_bench_size_text(uint64_t bytes, char *text, size_t room);
 
 #endif

@@ -109,7 +109,7 @@ static void print_row(const json_t *result, int first)
     char size[32] = "";
     cohi_floor_row row = cohi_bench_floor_row(result, NULL);
     if (row.bytes)
-        cohi_bench_size_text(row.bytes, size, sizeof size);
+        cohi_bytes_text(row.bytes, size, sizeof size);
     printf("%s%s%s%.2f", first ? "" : ", ", size, *size ? " " : "", row.fraction);
     if (row.ratio > 0)
         printf(" (%.2f)", row.ratio);
@@ -165,7 +165,7 @@ static void fill_failure(const json_t *result, cohi_table_row *row)
     const json_t *before = json_object_get(result, "first");
     cohi_bench_curve_text(result, row->cell[ROW], COHI_TABLE_CELL_BYTES);
     if (figures.bytes)
-        cohi_bench_size_text(figures.bytes, row->cell[SIZE], COHI_TABLE_CELL_BYTES);
+        cohi_bytes_text(figures.bytes, row->cell[SIZE], COHI_TABLE_CELL_BYTES);
     cohi_bench_time_text(number_at(json_object_get(result, "ours"), "median_ns"), row->cell[OURS],
                          COHI_TABLE_CELL_BYTES);
     snprintf(row->cell[LIMIT], COHI_TABLE_CELL_BYTES, "%.3f", figures.fraction);

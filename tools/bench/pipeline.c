@@ -153,8 +153,8 @@ static int print_table(const options *chosen, const cohi_loop_result *results)
         return -1;
     for (int i = 0; i < ROWS; i++)
         fill_cells(chosen, i, &results[i], &table.rows[i]);
-    cohi_bench_size_text(chosen->loop.tile, tile, sizeof tile);
-    cohi_bench_size_text(chosen->loop.bytes, all, sizeof all);
+    cohi_bytes_text(chosen->loop.tile, tile, sizeof tile);
+    cohi_bytes_text(chosen->loop.bytes, all, sizeof all);
     printf(
         "pipeline: a loop over %s in tiles of %s, %llu deep\n"
         "ratio: its time / the larger of its copies alone, by one thread, and its computation "

@@ -62,16 +62,6 @@ json_t *cohi_bench_result_json(const cohi_bench_result *result)
     return json;
 }
 
-void cohi_bench_size_text(uint64_t bytes, char *text, size_t room)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t unit = 0;
-    double shown = (double)bytes;
-    for (; shown >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
-        shown /= 1024;
-    snprintf(text, room, "%.4g %s", shown, units[unit]);
-}
-
 /* Three digits that mean something. */
 void cohi_bench_time_text(double nanoseconds, char *text, size_t room)
 {
@@ -136,7 +126,7 @@ static void fill_key(const json_t *result, const char *peer, char *cell)
     json_int_t bytes = json_integer_value(json_object_get(result, "bytes"));
     (void)peer;
     if (bytes)
-        cohi_bench_size_text((uint64_t)bytes, cell, COHI_TABLE_CELL_BYTES);
+        cohi_bytes_text((uint64_t)bytes, cell, COHI_TABLE_CELL_BYTES);
     else
         snprintf(cell, COHI_TABLE_CELL_BYTES, "%" JSON_INTEGER_FORMAT,
                  json_integer_value(json_object_get(result, "ranks")));

@@ -2,6 +2,7 @@
 #include "bench/bench.h"
 
 #include "base/os.h"
+#include "table.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -38,7 +39,7 @@ static void emit_step(const cohi_bench_point *point, int ranks)
     char size[32] = "", key[96];
     cohi_bench_point_key(point, key, sizeof key);
     if (point->bytes)
-        cohi_bench_size_text(point->bytes, size, sizeof size);
+        cohi_bytes_text(point->bytes, size, sizeof size);
     emit("step",
          json_pack("{s:o, s:f}", "text",
                    json_sprintf("%s%s, %d ranks%s%s", key, point->variant.private ? "/private" : "",

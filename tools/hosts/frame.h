@@ -27,6 +27,7 @@ typedef enum cohi_frame_kind {
     COHI_FRAME_ABANDON,   /* the supervisors are to be killed too */
     COHI_FRAME_CREDIT,    /* cohi_credit of the rank */
     COHI_FRAME_LOOK,      /* send what all ranks are doing: the job fails */
+    COHI_FRAME_INPUT,     /* bytes of rank 0's standard input; none: that is its end */
 
     /* Both ways: from the agent of the rank, and to all others. */
     COHI_FRAME_ENDED,   /* cohi_end of the rank */
@@ -42,6 +43,7 @@ typedef enum cohi_frame_kind {
     COHI_FRAME_NO_START, /* int32 errno, then text: why a rank was not started */
     COHI_FRAME_OUTPUT,   /* bytes of the rank's standard output */
     COHI_FRAME_ERROR,    /* bytes of its standard error */
+    COHI_FRAME_TAKEN,    /* uint32: bytes of its input that rank 0 has taken */
     COHI_FRAME_FACTS,    /* cohi_facts of the rank (facts.h) */
     COHI_FRAME_SIGHT,    /* cohi_sight of the rank (sight.h) */
     COHI_FRAME_SNAPSHOT, /* cohi_snapshot_row of the rank (snapshot.h) */
@@ -92,7 +94,7 @@ typedef struct cohi_credit {
 } cohi_credit;
 
 enum {
-    COHI_CREDIT_BYTES = 64 << 10,     /* of a stream of a rank, at first */
+    COHI_CREDIT_BYTES = 64 << 10,     /* of a stream of a rank, at first; of its input, ever */
     COHI_ON_THE_WAY_BYTES = 256 << 10 /* of all of a host */
 };
 

@@ -25,7 +25,7 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 /* ---- the event loop ---- */
 
-enum { AT_SIGNALS, AT_IN, AT_OUT, AT_SQUAD };
+enum { AT_SIGNALS, AT_IN, AT_OUT, AT_INPUT, AT_SQUAD };
 
 static int pipe_count(const cohi_agent *agent)
 {
@@ -50,6 +50,8 @@ static int fill_polls(cohi_agent *agent)
     polls[AT_SIGNALS] = (struct pollfd){.fd = agent->signals, .events = POLLIN};
     polls[AT_IN] = (struct pollfd){.fd = usable ? stream->in : -1, .events = POLLIN};
     polls[AT_OUT] = (struct pollfd){.fd = writes ? stream->out : -1, .events = POLLOUT};
+    polls[AT_INPUT] = (struct pollfd){.fd = cohi_agent_has_input(agent) ? agent->input.fd : -1,
+                                      .events = POLLOUT};
     if (agent->started)
         cohi_squad_fill_polls(&agent->squad, &polls[AT_SQUAD]);
     for (int i = 0; i < pipe_count(agent); i++) {
@@ -83,6 +85,8 @@ static void take_events(cohi_agent *agent)
         if (agent->polls[pipes + i].revents)
             (void)cohi_agent_send_output(agent, i);
     }
+    if (agent->polls[AT_INPUT].revents)
+        cohi_agent_write_input(agent);
     if (agent->polls[AT_IN].revents)
         cohi_agent_take(agent);
 }
@@ -207,6 +211,7 @@ static void close_agent(cohi_agent *agent)
 {
     for (int i = 0; i < pipe_count(agent); i++)
         cohi_os_close(agent->pipes[i].fd);
+    cohi_agent_close_input(agent);
     cohi_squad_close(&agent->squad);
     cohi_order_free(&agent->order);
     cohi_stream_close(&agent->stream);
@@ -226,7 +231,7 @@ static int refuse_use(void)
 
 int cohi_tool_agent(int argc, char **argv)
 {
-    static cohi_agent agent = {.signals = -1, .stream = {.in = -1, .out = -1}};
+    static cohi_agent agent = {.signals = -1, .stream = {.in = -1, .out = -1}, .input = {.fd = -1}};
     char hello[96];
     if (argc > 1 || isatty(STDIN_FILENO))
         return refuse_use();

@@ -4,6 +4,7 @@
  *   agent.c        its life: the event loop, and the end
  *   agent_take.c   what the launcher says
  *   agent_tell.c   what it tells the launcher
+ *   agent_input.c  what rank 0 reads
  *
  * It speaks with the launcher over its standard input and output (hosts/frame.h). When that stream
  * ends, however that came, all of its ranks are taken down at once.
@@ -23,12 +24,21 @@ typedef struct cohi_agent_pipe {
     uint32_t credit;
 } cohi_agent_pipe;
 
+/* The standard input of rank 0, where that is of this host. */
+typedef struct cohi_agent_input {
+    int fd;     /* of the pipe to it; -1: it has none, or has had all */
+    int at_end; /* nothing comes after what is here */
+    char *data; /* [COHI_CREDIT_BYTES], of which data[start, end) is to be written */
+    size_t start, end;
+} cohi_agent_input;
+
 typedef struct cohi_agent {
     cohi_squad squad;
     cohi_order order;
     cohi_stream stream;
     int signals;            /* signalfd */
     cohi_agent_pipe *pipes; /* two a rank of this host */
+    cohi_agent_input input;
     int ordered, started;
     int over;                /* the launcher wants no ranks (any more), or is gone */
     int gone;                /* the launcher is gone */
@@ -69,5 +79,20 @@ int cohi_agent_may_send(const cohi_agent *agent, const cohi_agent_pipe *pipe);
 
 /* Sends some; 0 when there is none, now or ever. */
 int cohi_agent_send_output(cohi_agent *agent, int index);
+
+/* ---- run/agent_input.c ---- */
+
+/* Makes the pipe that rank 0 will read, where it is of this host. */
+coh_status cohi_agent_open_input(cohi_agent *agent);
+void cohi_agent_close_input(cohi_agent *agent);
+
+/* Whether something is to be written. */
+int cohi_agent_has_input(const cohi_agent *agent);
+
+/* Writes what can be written at once. */
+void cohi_agent_write_input(cohi_agent *agent);
+
+/* Takes some from the launcher: -1 when that is more than it may send. */
+int cohi_agent_take_input(cohi_agent *agent, const cohi_frame *frame);
 
 #endif

@@ -118,6 +118,8 @@ static void take_order(cohi_agent *agent, const cohi_frame *frame)
     if (status == COH_OK && !has_program(agent))
         return;
     if (status == COH_OK)
+        status = cohi_agent_open_input(agent);
+    if (status == COH_OK)
         status = make_squad(agent);
     if (status == COH_OK)
         status = make_id(agent);
@@ -216,12 +218,19 @@ static void take_ping(cohi_agent *agent, const cohi_frame *frame)
     cohi_stream_send(&agent->stream, COHI_FRAME_PING, -1, NULL, 0);
 }
 
+static void take_input(cohi_agent *agent, const cohi_frame *frame)
+{
+    if (cohi_agent_take_input(agent, frame) != 0)
+        agent->stream.error = EPROTO;
+}
+
 static void (*const takers[COHI_FRAME_KINDS])(cohi_agent *, const cohi_frame *) = {
     [COHI_FRAME_ORDER] = take_order,   [COHI_FRAME_START] = take_start,
     [COHI_FRAME_SIGNAL] = take_signal, [COHI_FRAME_ABANDON] = take_abandon,
     [COHI_FRAME_CREDIT] = take_credit, [COHI_FRAME_LOOK] = take_look,
     [COHI_FRAME_ENDED] = take_end,     [COHI_FRAME_STOPPED] = take_stop,
     [COHI_FRAME_EXIT] = take_exit,     [COHI_FRAME_PING] = take_ping,
+    [COHI_FRAME_INPUT] = take_input,
 };
 
 void cohi_agent_take(cohi_agent *agent)

@@ -88,7 +88,7 @@ static coh_status describe_order(cohi_job *run)
     return error ? cohi_fail_os(error, "cannot name the job") : COH_OK;
 }
 
-/* Without a shell, rank 0 inherits the launcher's standard input through its agent. */
+/* Without a shell, rank 0 inherits the launcher's standard input through its agent; else it is sent. */
 static coh_status plan_shells(cohi_job *run)
 {
     cohi_fleet *fleet = run->fleet;
@@ -96,8 +96,10 @@ static coh_status plan_shells(cohi_job *run)
         .input = -1, .mask = run->squad.charge.mask, .files = run->squad.charge.files};
     if (run->options.pretend_hosts) {
         fleet->plan.input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        fleet->input_ended = 1;
         return COH_OK;
     }
+    fleet->input_credit = COHI_CREDIT_BYTES;
     fleet->plan.command = run->options.shell ? run->options.shell : "ssh";
     fleet->plan.program = fleet->program = cohi_shell_program();
     return fleet->program ? COH_OK : COH_INVALID_ARGUMENT;
@@ -352,7 +354,7 @@ enum { AT_IN, AT_OUT, AT_ERRORS, AT_COUNT };
 
 static int poll_count(const cohi_job *run)
 {
-    return AT_COUNT * run->fleet->count;
+    return AT_COUNT * run->fleet->count + 1; /* the input */
 }
 
 static void fill_polls(const cohi_job *run, struct pollfd *polls)
@@ -366,6 +368,8 @@ static void fill_polls(const cohi_job *run, struct pollfd *polls)
             (struct pollfd){.fd = reads && writes ? stream->out : -1, .events = POLLOUT};
         polls[AT_ERRORS] = (struct pollfd){.fd = remote->shell.errors, .events = POLLIN};
     }
+    *polls =
+        (struct pollfd){.fd = cohi_fleet_wants_input(run) ? STDIN_FILENO : -1, .events = POLLIN};
 }
 
 static void take_polls(cohi_job *run, const struct pollfd *polls)
@@ -379,6 +383,8 @@ static void take_polls(cohi_job *run, const struct pollfd *polls)
         if (polls[AT_OUT].revents)
             cohi_stream_flush(&remote->stream);
     }
+    if (polls->revents && cohi_fleet_wants_input(run))
+        cohi_fleet_read_input(run);
 }
 
 static void tick(cohi_job *run, uint64_t now)

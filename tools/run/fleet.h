@@ -51,6 +51,8 @@ typedef struct cohi_fleet {
     int has_id;
     int started;
     uint64_t link_timeout_ns;
+    uint32_t input_credit; /* bytes of input that rank 0's host may be sent */
+    int input_ended;       /* there is none, or no more */
     cohi_summary *summary;
     int summary_fd;
 } cohi_fleet;
@@ -88,5 +90,16 @@ void cohi_fleet_begin(cohi_job *run);
 /* Sends a frame of a rank, or of none (-1), to all hosts but `except` (NULL: none). */
 void cohi_fleet_tell(cohi_job *run, const cohi_fleet_host *except, cohi_frame_kind kind, int rank,
                      const void *data, size_t length);
+
+/* ---- run/fleet_input.c: what rank 0 reads ---- */
+
+/* Whether the launcher's standard input is to be read now. */
+int cohi_fleet_wants_input(const cohi_job *run);
+
+/* Reads some and sends it to rank 0's host. */
+void cohi_fleet_read_input(cohi_job *run);
+
+/* Rank 0 has taken some: -1 when that is more than it was sent. */
+int cohi_fleet_note_taken(cohi_job *run, uint32_t bytes);
 
 #endif

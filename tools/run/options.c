@@ -136,6 +136,14 @@ static int take_race_check(void *target, const char *flag, const char *value)
     return 0;
 }
 
+static int take_trust_network(void *target, const char *flag, const char *value)
+{
+    (void)flag;
+    (void)value;
+    ((cohi_run_options *)target)->trust_network = 1;
+    return 0;
+}
+
 /* Parsed when all flags are known. */
 static int take_hosts(void *target, const char *flag, const char *value)
 {
@@ -184,6 +192,9 @@ static const cohi_flag_row flags[] = {
     {"oversubscribe", 0, NULL, "allow more ranks than slots", take_oversubscribe},
     {"host-timeout", 0, "SECONDS", "how long a host may take to answer at the start; 30",
      take_host_timeout},
+    {"trust-network", 0, NULL,
+     "send in the clear between hosts what is sealed otherwise; sets COHORT_NET",
+     take_trust_network},
     {"engine", 0, "ENGINE", "engine that connects them, see cohort info; sets COHORT_ENGINE",
      take_engine},
     {"heap", 0, "SIZE", "most that each rank's heap can grow to: 64M, 2G, auto; sets COHORT_HEAP",
@@ -250,6 +261,7 @@ static void add_flag_variables(cohi_run_options *options)
     add_variable(options, "COHORT_ENGINE", options->engine);
     add_variable(options, "COHORT_HEAP", options->heap);
     add_variable(options, "COHORT_CHECK", options->race_check ? "order" : NULL);
+    add_variable(options, "COHORT_NET", options->trust_network ? "clear" : NULL);
     options->environment[options->environment_count] = NULL;
 }
 

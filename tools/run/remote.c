@@ -324,6 +324,14 @@ static void take_pong(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *
     remote->pinged_ns = 0;
 }
 
+static void take_taken(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
+{
+    uint32_t bytes;
+    cohi_frame_copy(frame, &bytes, sizeof bytes);
+    if (cohi_fleet_note_taken(run, bytes) != 0)
+        cohi_remote_lose(run, remote, "it has taken more input than it was sent");
+}
+
 static void take_facts(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_facts *facts = &run->facts[frame->rank];
@@ -381,7 +389,7 @@ static void (*const takers[COHI_FRAME_KINDS])(cohi_job *, cohi_fleet_host *, con
     [COHI_FRAME_PING] = take_pong,         [COHI_FRAME_FACTS] = take_facts,
     [COHI_FRAME_SIGHT] = take_sight,       [COHI_FRAME_SNAPSHOT] = take_snapshot,
     [COHI_FRAME_RACE] = take_race,         [COHI_FRAME_SAY] = take_word,
-    [COHI_FRAME_DONE] = take_done,
+    [COHI_FRAME_DONE] = take_done,         [COHI_FRAME_TAKEN] = take_taken,
 };
 
 static void take_frames(cohi_job *run, cohi_fleet_host *remote)

@@ -39,7 +39,7 @@ typedef struct cohi_run_options {
     int ranks;
     const char *engine; /* NULL: not given */
     const char *heap;
-    char *environment[COHI_RUN_ENV_MAX + 4]; /* --env, then those of other flags, then NULL */
+    char *environment[COHI_RUN_ENV_MAX + 5]; /* --env, then those of other flags, then NULL */
     int environment_count;
     int environment_given; /* those of --env, which are argv's */
     int tag_output;
@@ -48,6 +48,7 @@ typedef struct cohi_run_options {
     int bind_core;
     int keep_going;
     int race_check;
+    int trust_network;      /* COHORT_NET=clear */
     int pretend_hosts;      /* 0: none */
     const char *hosts_text; /* of --hosts; NULL: not given */
     const char *hostfile;

@@ -53,7 +53,9 @@ coh_status cohi_control_put(coh_world *world, int rank, size_t offset, const voi
                             (cohi_remote){COHI_CONTEXT_CONTROL, rank, COHI_SEGMENT_CONTROL, offset},
                             bytes, count, NULL)
                                            : send_frame(world, rank, offset, bytes, count);
-    if (status == COH_PEER_LOST)
+    /* From the last meeting others leave as soon as they can: a hint may come too late for them. One
+     * that died there is told by the engine. */
+    if (status == COH_PEER_LOST && !atomic_load(&world->parting))
         cohi_verdict_presume(world, "a control write", rank, COHI_LOSS_LINK);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "core/health/far.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "core/health/verdict.h"
 #include "core/health/watch.h"
@@ -12,7 +13,8 @@
  * them have to be scheduled first; pending calls are to fail within a second. */
 #define REASON_NS (600 * COHI_NS_PER_MS)
 
-/* A rank that finalized says so on its connections, which its agent's word may overtake. */
+/* A rank that finalized says so on its connections, which its agent's word may overtake; and one that
+ * exited may have done so because of another, whose end is told a little later. */
 #define LEAVING_NS (300 * COHI_NS_PER_MS)
 
 const char *cohi_far_text(const coh_world *world, int rank, char text[COHI_FAR_TEXT])
@@ -56,6 +58,11 @@ bool cohi_far_doubts(coh_world *world, int rank, unsigned loss)
     return true;
 }
 
+static bool is_killed(uint64_t verdict)
+{
+    return (verdict >> 8 & 0xff) == COHI_LOSS_SIGNALED;
+}
+
 uint64_t cohi_far_explain(coh_world *world, int rank, uint64_t verdict)
 {
     static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
@@ -68,18 +75,20 @@ uint64_t cohi_far_explain(coh_world *world, int rank, uint64_t verdict)
     for (;;) {
         cohi_told told = cohi_board_read(world->board, rank);
         found = verdict_on(&told);
-        if (found || cohi_now_ns() >= since + REASON_NS || cohi_verdict_cause(world, rank) >= 0)
+        uint64_t patience = !found ? REASON_NS : is_killed(found) ? 0 : LEAVING_NS;
+        if (cohi_now_ns() >= since + patience || cohi_verdict_cause(world, rank) >= 0)
             return found ? found : verdict;
+        int held = cohi_cancel_hold();
         nanosleep(&moment, NULL);
+        cohi_cancel_release(held);
     }
 }
 
 /* Whether what was told is to be noted: of a rank that may be on its way out, not at once. */
 static bool is_certain(const coh_world *world, int rank, uint64_t verdict)
 {
-    bool killed = (verdict >> 8 & 0xff) == COHI_LOSS_SIGNALED;
     uint64_t since = atomic_load(&world->doubts[rank]), none = 0;
-    if (killed)
+    if (is_killed(verdict))
         return true;
     if (since == 0)
         atomic_compare_exchange_strong(&world->doubts[rank], &none, cohi_now_ns());

@@ -1,5 +1,6 @@
 #include "core/health/verdict.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -9,6 +10,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+/* How long a verdict that others have may take to come here. */
+#define AWAIT_NS (300 * COHI_NS_PER_MS)
 
 static unsigned cause_of(uint64_t verdict)
 {
@@ -106,8 +111,11 @@ uint64_t cohi_verdict_on(const coh_world *world, int rank)
 /* The engine ends what it has under way for a rank that is lost. */
 static void let_go(coh_world *world, int rank)
 {
+    const cohi_device *device = cohi_world_device(world);
     if (rank != world->rank && world->endpoint && world->engine->lifecycle->lose)
         world->engine->lifecycle->lose(world->endpoint, rank);
+    if (rank != world->rank && device)
+        device->server.engine->lifecycle->lose(device->server.endpoint, rank);
 }
 
 static bool note(coh_world *world, int rank, uint64_t verdict)
@@ -222,6 +230,17 @@ int cohi_verdict_cause(const coh_world *world, int rank)
         if (cohi_verdict_on(world, of))
             return of;
     return -1;
+}
+
+uint64_t cohi_verdict_await(const coh_world *world, int rank)
+{
+    static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
+    uint64_t until = cohi_now_ns() + AWAIT_NS, verdict;
+    int held = cohi_cancel_hold();
+    while (!(verdict = cohi_verdict_on(world, rank)) && cohi_now_ns() < until)
+        nanosleep(&moment, NULL);
+    cohi_cancel_release(held);
+    return verdict;
 }
 
 /* Another rank that `rank` knew something against before it was lost; or -1. */

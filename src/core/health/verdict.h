@@ -53,6 +53,10 @@ void cohi_verdict_learn(coh_world *world, int rank);
  * `rank`, this rank and all others that something stands against; -1 when nothing is known. */
 int cohi_verdict_cause(const coh_world *world, int rank);
 
+/* The verdict on a rank that another rank knows to be lost, which is waited for a moment; 0: it has not
+ * come. */
+uint64_t cohi_verdict_await(const coh_world *world, int rank);
+
 /* The rank at which it began: one that is lost may have ended because of another. */
 int cohi_verdict_origin(const coh_world *world, int rank);
 

@@ -144,7 +144,9 @@ static coh_status outcome(const coh_request *request, const char *call)
     if (status == COH_LENGTH_MISMATCH)
         return fail_length(request, call);
     int peer = atomic_load(&((coh_request *)request)->peer);
-    coh_status lost = cohi_verdict_check(world, call, peer);
+    coh_status lost = status == COH_PEER_LOST
+                          ? cohi_verdict_presume(world, call, peer, COHI_LOSS_LINK)
+                          : cohi_verdict_check(world, call, peer);
     if (lost != COH_OK)
         return cohi_message_tell(request, lost);
     return cohi_world_fail(world, call, status, "the message of %zu bytes %s rank %d failed: %s",
@@ -464,8 +466,7 @@ coh_status coh_request_test(coh_request **request, int *done, coh_message *got)
     coh_status status = cohi_world_enter(world, call);
     if (status != COH_OK)
         return status;
-    if (world->engine->lifecycle->progress)
-        world->engine->lifecycle->progress(world->endpoint);
+    cohi_world_progress(world);
     cohi_mailbox_progress(world->mailbox);
     if (!is_done(*request)) {
         status = (*request)->error ? COH_OK : cohi_message_standing(*request, call);

@@ -12,7 +12,9 @@
 #include "core/world/fault.h"
 #include "core/health/order.h"
 #include "core/health/peer.h"
+#include "core/heap/device.h"
 #include "core/onesided/rma.h"
+#include "core/health/far.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
 
@@ -79,8 +81,23 @@ static uint64_t own_word(const struct lock *lock)
     return __atomic_load_n(lock->mine, __ATOMIC_ACQUIRE);
 }
 
-/* `word` has the mark, which says it all: the verdict itself may come here later. A rank
- * that gave up for reasons of its own is lost to the others. */
+/* " on host b was lost: killed by signal 9 (Killed)", as far as that is known. The rank is what the
+ * user's memory says. */
+static void describe_dead(coh_world *world, int rank, const char *happened, char *text, size_t room)
+{
+    char where[COHI_FAR_TEXT] = "", why[128] = "";
+    uint64_t verdict = COHI_VERDICT_NONE;
+    if (rank >= 0 && rank < world->size) {
+        cohi_far_text(world, rank, where);
+        verdict = world->crew ? cohi_verdict_on(world, rank) : cohi_verdict_await(world, rank);
+    }
+    if (verdict)
+        cohi_verdict_describe(verdict, why, sizeof why);
+    snprintf(text, room, "%s %s%s%s", where, happened, verdict ? ": " : "", why);
+}
+
+/* `word` has the mark; the verdict itself may come here later. A rank that gave up for reasons of its
+ * own is lost to the others. */
 static coh_status fail_dead(const struct lock *lock, uint64_t word)
 {
     static const char *const happened[] = {
@@ -94,9 +111,14 @@ static coh_status fail_dead(const struct lock *lock, uint64_t word)
     if (kind >= sizeof happened / sizeof *happened) /* the user's memory, after all */
         kind = COHI_VERDICT_LOST;
     coh_status status = kind == COHI_VERDICT_NONE ? COH_PEER_LOST : cohi_verdict_status(kind);
-    return cohi_world_fail(
-        lock->world, lock->call, status, "the lock at %s is dead since rank %d %s",
-        cohi_spot_describe(lock->spot).text, field(word, DEAD_AT), happened[kind]);
+    char what[256];
+    if (kind == COHI_VERDICT_NONE)
+        snprintf(what, sizeof what, " %s", happened[kind]);
+    else
+        describe_dead(lock->world, field(word, DEAD_AT), happened[kind], what, sizeof what);
+    return cohi_world_fail(lock->world, lock->call, status,
+                           "the lock at %s is dead since rank %d%s",
+                           cohi_spot_describe(lock->spot).text, field(word, DEAD_AT), what);
 }
 
 /* Replaces the home's word by `change` of it and `bits`, whatever others do meanwhile; *before is
@@ -183,6 +205,11 @@ static coh_status begin(coh_world *world, const char *call, coh_lock *pointer, s
     if (status == COH_OK && (uintptr_t)pointer % sizeof *pointer != 0)
         status = cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
                                  "the lock at %p is not aligned to its 8 bytes", (void *)pointer);
+    if (status == COH_OK && cohi_device_serves(world, lock->spot))
+        status = cohi_world_fail(world, call, COH_UNSUPPORTED,
+                                 "the lock at %s is in a heap on a card, where the ranks' CPUs "
+                                 "cannot wait for it; allocate it in a heap of kind host",
+                                 cohi_spot_describe(lock->spot).text);
     /* Neighbouring locks have different homes, so that no rank has them all. */
     lock->home = (int)(lock->spot / sizeof *pointer % (uint64_t)world->size);
     return status == COH_OK ? cohi_fault_strike(world->fault, COHI_OP_LOCK) : status;

@@ -2,8 +2,10 @@
 
 #include "base/clock.h"
 #include "base/os.h"
+#include "core/world/crew.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- showing ---- */
@@ -137,18 +139,11 @@ static bool waits_in(cohi_slot *slot, int thread)
     return false;
 }
 
-/* It is in a wait of this rank; or it is another rank's own thread, and that one's affair. */
-static bool is_known(int thread, void *arg)
+/* It is in a wait of this rank. */
+static bool is_waiting(int thread, void *arg)
 {
     const coh_world *world = arg;
-    if (waits_in(world->slot, thread))
-        return true;
-    for (int rank = 0; world->crew && rank < world->size; rank++) {
-        cohi_slot *slot = cohi_board_slot(world->board, rank);
-        if (slot != world->slot && (atomic_load(&slot->thread) == thread || waits_in(slot, thread)))
-            return true;
-    }
-    return false;
+    return waits_in(world->slot, thread);
 }
 
 /* Without /proc nobody can say; then the waits are all that is known of the rank. */
@@ -161,6 +156,88 @@ static cohi_rest rest_of(bool told, const cohi_os_threads *seen)
     return seen->others > 0 ? COHI_REST_ASLEEP : COHI_REST_NONE;
 }
 
+/* ---- the same, of ranks of one process ---- */
+
+/* The kernel's ids of threads. */
+struct crowd {
+    int *ids; /* in ascending order */
+    size_t count;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+    int first = *(const int *)a, second = *(const int *)b;
+    return (first > second) - (first < second);
+}
+
+static void gather_of(cohi_slot *slot, struct crowd *crowd)
+{
+    int bound = atomic_load(&slot->thread);
+    if (bound != 0)
+        crowd->ids[crowd->count++] = bound;
+    for (int i = 0; i < COHI_DOINGS; i++) {
+        int thread = atomic_load_explicit(&slot->doings[i].thread, memory_order_relaxed);
+        if (thread != 0 && thread != bound)
+            crowd->ids[crowd->count++] = thread;
+    }
+}
+
+/* The ranks' own threads, and all that wait for one of them. False: there is no memory for that. */
+static bool gather(const cohi_crew *crew, struct crowd *crowd)
+{
+    crowd->count = 0;
+    crowd->ids = malloc((size_t)crew->size * (1 + COHI_DOINGS) * sizeof *crowd->ids);
+    if (!crowd->ids)
+        return false;
+    for (int rank = 0; rank < crew->size; rank++)
+        gather_of(cohi_board_slot(&crew->board, rank), crowd);
+    qsort(crowd->ids, crowd->count, sizeof *crowd->ids, compare_ids);
+    return true;
+}
+
+static bool is_in_crowd(int thread, void *arg)
+{
+    const struct crowd *crowd = arg;
+    return bsearch(&thread, crowd->ids, crowd->count, sizeof thread, compare_ids) != NULL;
+}
+
+/*
+ * One look serves all ranks of the process for a while, since each would see the same: with a
+ * thousand of them a look lists a thousand threads. All looks together may take a twentieth of a
+ * core.
+ */
+static void look_for_all(cohi_crew *crew, uint64_t now_ns)
+{
+    enum { SHARE = 20 };
+    struct crowd crowd;
+    cohi_crew_look *look = &crew->look;
+    uint64_t lasts_ns = SHARE * look->took_ns;
+    if ((look->began_ns && now_ns < look->began_ns + lasts_ns) || !gather(crew, &crowd))
+        return;
+    look->told = cohi_os_threads_look(is_in_crowd, &crowd, &look->seen);
+    look->began_ns = now_ns;
+    look->took_ns = cohi_now_ns() - now_ns;
+    free(crowd.ids);
+}
+
+/* What is left to the rank itself is its own thread, where another one waits. */
+static bool look_as_member(coh_world *world, uint64_t *began_ns, cohi_os_threads *seen)
+{
+    cohi_crew *crew = world->crew;
+    int bound = atomic_load(&world->slot->thread);
+    pthread_mutex_lock(&crew->look.lock);
+    look_for_all(crew, *began_ns);
+    bool told = crew->look.told;
+    *began_ns = crew->look.began_ns;
+    *seen = crew->look.seen;
+    pthread_mutex_unlock(&crew->look.lock);
+    if (told && bound != 0 && bound != cohi_os_thread_id() && !waits_in(world->slot, bound))
+        cohi_os_thread_look(bound, seen);
+    return told;
+}
+
+/* ---- what is shown ---- */
+
 void cohi_doing_look_around(coh_world *world)
 {
     cohi_slot *slot = world->slot;
@@ -168,7 +245,8 @@ void cohi_doing_look_around(coh_world *world)
     uint64_t began_ns = cohi_now_ns();
     if (pthread_mutex_trylock(&world->rest_lock) != 0)
         return;
-    bool told = cohi_os_threads_look(is_known, world, &seen);
+    bool told = world->crew ? look_as_member(world, &began_ns, &seen)
+                            : cohi_os_threads_look(is_waiting, world, &seen);
     cohi_rest rest = rest_of(told, &seen);
     if (rest != atomic_load(&slot->rest) || seen.runs != world->rest_runs)
         atomic_fetch_add(&slot->rest_turn, 1);

@@ -259,6 +259,11 @@ static void end_fabric(cohi_fabric *fabric)
     cohi_log(COH_LOG_INFO, "sim: seed %llu: %llu steps, trace %016llx",
              (unsigned long long)fabric->script.seed, (unsigned long long)fabric->step,
              (unsigned long long)fabric->trace);
+    const uint64_t *flights = fabric->traffic.flights;
+    cohi_log(COH_LOG_INFO, "sim: %llu puts, %llu gets, %llu atomics, %llu messages",
+             (unsigned long long)flights[COHI_VERB_PUT], (unsigned long long)flights[COHI_VERB_GET],
+             (unsigned long long)flights[COHI_VERB_ATOMIC],
+             (unsigned long long)flights[COHI_VERB_MESSAGE]);
     if (fabric->left_alone > 0 && fabric->thread_count > 1)
         cohi_log(COH_LOG_INFO,
                  "sim: %u times a thread that stayed outside of Cohort for %llu ms was not waited "

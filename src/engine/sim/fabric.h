@@ -42,8 +42,16 @@ typedef enum cohi_verb {
     COHI_VERB_MESSAGE = 4,
     COHI_VERB_QUIET = 5,
     COHI_VERB_NOTICE = 6, /* `target` learns that `source` was killed */
-    COHI_VERB_LEFT = 7    /* `target` learns that `source` leaves */
+    COHI_VERB_LEFT = 7,   /* `target` learns that `source` leaves */
+    COHI_VERBS
 } cohi_verb;
+
+/* What was issued so far, of all ranks: flights by verb, and those of the puts that move a word or
+ * less. */
+typedef struct cohi_traffic {
+    uint64_t flights[COHI_VERBS];
+    uint64_t words;
+} cohi_traffic;
 
 typedef struct cohi_word_call {
     coh_atomic_op kind;
@@ -170,6 +178,7 @@ struct cohi_fabric {
     cohi_endpoint **endpoints; /* by rank; NULL: not open */
     uint64_t step;
     uint64_t trace; /* hash of all events executed */
+    cohi_traffic traffic;
     cohi_event *events;
 
     cohi_flight *upcalls; /* messages and notices to be told, in order */

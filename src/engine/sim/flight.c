@@ -26,6 +26,7 @@ cohi_flight *cohi_flight_new(cohi_endpoint *endpoint, cohi_verb verb, int target
     made->source = endpoint->rank;
     made->target = target;
     made->failed_rank = -1;
+    endpoint->fabric->traffic.flights[verb]++;
     return made;
 }
 
@@ -284,6 +285,7 @@ coh_status cohi_flight_put(cohi_endpoint *endpoint, cohi_remote to, const void *
         return no_memory("put", bytes);
     }
     set_place(flight, to, bytes);
+    endpoint->fabric->traffic.words += bytes <= sizeof(uint64_t);
     status = prepare_source(flight, source, op);
     if (status != COH_OK) {
         cohi_flight_free(flight);

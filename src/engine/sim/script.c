@@ -18,7 +18,7 @@ enum {
 
 #define ACCEPTED                                                                    \
     "seed=N, delay=STEPS, split=PIECES, order=keep|shuffle, hosts=K, patience=MS, " \
-    "kill=RANK@STEP, stall=RANK@STEP[:SECONDS], fail=RANK@STEP"
+    "commit=whole|parts, kill=RANK@STEP, stall=RANK@STEP[:SECONDS], fail=RANK@STEP"
 
 /* One word of the script and where it stands, for its error. */
 struct word {
@@ -80,6 +80,15 @@ static coh_status parse_order(struct word *word, cohi_script *script)
                      word->value);
 }
 
+static coh_status parse_commit(struct word *word, cohi_script *script)
+{
+    script->commits_whole = strcmp(word->value, "whole") == 0;
+    if (script->commits_whole || strcmp(word->value, "parts") == 0)
+        return COH_OK;
+    return cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' is not whole or parts", word->what,
+                     word->value);
+}
+
 /* RANK@STEP; cuts the '@' out of the word. */
 static coh_status parse_strike(struct word *word, cohi_script *script, cohi_strike *strike)
 {
@@ -138,9 +147,10 @@ static const struct {
     const char *name;
     coh_status (*parse)(struct word *word, cohi_script *script);
 } words[] = {
-    {"seed", parse_seed},   {"delay", parse_delay},       {"split", parse_split},
-    {"order", parse_order}, {"patience", parse_patience}, {"kill", parse_kill},
-    {"stall", parse_stall}, {"hosts", parse_hosts},       {"fail", parse_fail},
+    {"seed", parse_seed},     {"delay", parse_delay},       {"split", parse_split},
+    {"order", parse_order},   {"patience", parse_patience}, {"kill", parse_kill},
+    {"stall", parse_stall},   {"hosts", parse_hosts},       {"fail", parse_fail},
+    {"commit", parse_commit},
 };
 
 static coh_status parse_word(struct word *word, cohi_script *script)

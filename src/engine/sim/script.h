@@ -33,11 +33,12 @@ typedef struct cohi_strike {
 
 typedef struct cohi_script {
     uint64_t seed;
-    int seeded;     /* the seed was given */
-    unsigned delay; /* most steps from issue to arrival; 0: at once */
-    unsigned split; /* most pieces of one transfer */
-    int keep_order; /* arrivals of a pair keep the order of issue */
-    int hosts;      /* that the ranks are spread over; those of one map each other. 0: none do */
+    int seeded;        /* the seed was given */
+    unsigned delay;    /* most steps from issue to arrival; 0: at once */
+    unsigned split;    /* most pieces of one transfer */
+    int keep_order;    /* arrivals of a pair keep the order of issue */
+    int commits_whole; /* all of a segment is backed when it is added */
+    int hosts;         /* that the ranks are spread over; those of one map each other. 0: none do */
     uint64_t patience_ns; /* how long to wait for a rank that computes before going on without it */
     int strike_count;
     cohi_strike strikes[COHI_SCRIPT_STRIKES];

@@ -34,6 +34,8 @@ static coh_status sim_probe(const cohi_need *need)
 static void sim_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
     *facts = (cohi_engine_facts){.size = sizeof *facts, .detects_loss = 1};
+    if (endpoint)
+        facts->commits_whole = endpoint->fabric->script.commits_whole;
     if (endpoint && endpoint->fabric->script.hosts > 0)
         facts->pretended_host = cohi_fabric_host(endpoint->fabric, endpoint->rank) + 1;
 }
@@ -95,6 +97,13 @@ static coh_status sim_segment_add(cohi_endpoint *endpoint, const cohi_segment_sp
                                 endpoint->rank, (unsigned long long)spec->bytes, spec->id);
         if (spec->huge_pages)
             cohi_os_advise_huge(memory, spec->bytes);
+        if (endpoint->fabric->script.commits_whole)
+            error = cohi_os_commit_private(memory, 0, spec->bytes);
+        if (error) {
+            cohi_os_unmap(memory, spec->bytes);
+            return cohi_fail_os(error, "rank %d: cannot back %llu bytes of segment %d",
+                                endpoint->rank, (unsigned long long)spec->bytes, spec->id);
+        }
     }
     cohi_sim_segment *segment = &endpoint->segments[spec->id];
     pthread_mutex_lock(&endpoint->fabric->lock);
@@ -109,6 +118,10 @@ static coh_status sim_segment_add(cohi_endpoint *endpoint, const cohi_segment_sp
 static coh_status sim_segment_commit(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to)
 {
     const cohi_sim_segment *segment = &endpoint->segments[id];
+    if (endpoint->fabric->script.commits_whole)
+        return cohi_fail(COH_TRANSPORT,
+                         "rank %d: a part of segment %d is committed, which is backed",
+                         endpoint->rank, id);
     int error = segment->owned ? cohi_os_commit_private(segment->base, from, to) : 0;
     if (!error)
         return COH_OK;
@@ -119,7 +132,10 @@ static coh_status sim_segment_commit(cohi_endpoint *endpoint, int id, uint64_t f
 
 static void sim_segment_decommit(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to)
 {
-    if (endpoint->segments[id].owned)
+    /* Core has no business here then; what it meant to give back it finds overwritten. */
+    if (endpoint->fabric->script.commits_whole)
+        memset(endpoint->segments[id].base + from, 0xdb, to - from);
+    else if (endpoint->segments[id].owned)
         cohi_os_decommit_private(endpoint->segments[id].base, from, to);
 }
 

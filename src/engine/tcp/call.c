@@ -125,7 +125,7 @@ static int greet(cohi_tcp_link *link)
         memcpy(hello.from_key, endpoint->own.second_key, sizeof hello.from_key);
     }
     link->state = COHI_TCP_GREETING;
-    return cohi_tcp_socket_write_whole(link->fd, &hello, sizeof hello);
+    return cohi_tcp_stream_say(link->fd, link->stream.seals.out, &hello, sizeof hello);
 }
 
 /* 0 when the hello is sent; EAGAIN: the handshake goes on. */
@@ -135,11 +135,16 @@ static int secure(cohi_tcp_link *link)
     if (link->turn == COHI_TLS_READS || link->turn == COHI_TLS_WRITES)
         return EAGAIN;
     bool proved = link->turn == COHI_TLS_DONE;
+    bool sealed = proved && link->endpoint->seals;
+    int error = !proved ? EPROTO
+                : sealed && !cohi_tls_seals(link->tls, &link->endpoint->limits, &link->stream.seals)
+                    ? ENOMEM
+                    : 0;
     if (!proved && !cohi_tls_was_closed(link->tls))
         complain(link, cohi_tls_reason(link->tls));
     cohi_tls_end(link->tls);
     link->tls = NULL;
-    return proved ? greet(link) : EPROTO;
+    return error ? error : greet(link);
 }
 
 /* The call has been taken, or not. */
@@ -152,13 +157,14 @@ static int take_up(cohi_tcp_link *link)
     return error ? error : secure(link);
 }
 
-static int send_welcome(const cohi_endpoint *endpoint, int fd, cohi_tcp_reply reply)
+static int send_welcome(const cohi_endpoint *endpoint, int fd, cohi_seal *seal,
+                        cohi_tcp_reply reply)
 {
     cohi_tcp_welcome welcome = {.reply = reply, .rank = endpoint->rank};
     memcpy(welcome.magic, cohi_tcp_magic, sizeof welcome.magic);
     if (!endpoint->secured)
         memcpy(welcome.key, endpoint->own.second_key, sizeof welcome.key);
-    return cohi_tcp_socket_write_whole(fd, &welcome, sizeof welcome);
+    return cohi_tcp_stream_say(fd, seal, &welcome, sizeof welcome);
 }
 
 static void open_link(cohi_tcp_link *link)
@@ -173,16 +179,20 @@ static void open_link(cohi_tcp_link *link)
 static int read_welcome(cohi_tcp_link *link, cohi_tcp_welcome *welcome)
 {
     cohi_tcp_in *in = &link->in;
-    struct iovec part = {.iov_base = in->bytes + in->to, .iov_len = sizeof *welcome - in->to};
-    size_t moved;
+    cohi_seal *seal = link->stream.seals.in;
+    size_t extra = seal ? COHI_SEAL_EXTRA_BYTES : 0, all = sizeof *welcome + extra, moved;
+    struct iovec part = {.iov_base = in->bytes + in->to, .iov_len = all - in->to};
     int error = cohi_tcp_socket_read(link->fd, &part, 1, &moved);
     if (error || moved == 0)
         return error ? error : ECONNRESET;
     in->to += moved;
-    if (in->to < sizeof *welcome)
+    if (in->to < all)
         return EAGAIN;
-    memcpy(welcome, in->bytes, sizeof *welcome);
     in->to = 0;
+    if (!seal)
+        memcpy(welcome, in->bytes, sizeof *welcome);
+    else if (!cohi_seal_open(seal, in->bytes, all, (unsigned char *)welcome))
+        return EPROTO;
     const cohi_tcp_address *address = &link->endpoint->addresses[link->rank];
     bool known = link->endpoint->secured
                  || memcmp(welcome->key, address->second_key, sizeof welcome->key) == 0;
@@ -309,24 +319,28 @@ static bool accepts(const cohi_tcp_link *link, cohi_tcp_reply *reply)
     return *reply == COHI_TCP_REPLY_OPEN;
 }
 
-void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd)
+void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd, cohi_seals *seals)
 {
     cohi_tcp_link *link = cohi_tcp_link_make(endpoint, rank);
     cohi_tcp_reply reply;
     if (!link) {
+        cohi_seals_end(seals);
         cohi_os_close(fd);
         return;
     }
     pthread_mutex_lock(&link->lock);
     bool accepted = accepts(link, &reply);
-    bool sent = send_welcome(endpoint, fd, reply) == 0;
+    bool sent = send_welcome(endpoint, fd, seals->out, reply) == 0;
     if (accepted && sent) {
         cohi_tcp_link_hang_up(link);
+        link->stream.seals = *seals;
+        *seals = (cohi_seals){.out = NULL};
         link->fd = fd;
         link->silent_ns = 0;
         open_link(link);
     } else {
         cohi_os_close(fd);
     }
+    cohi_seals_end(seals);
     pthread_mutex_unlock(&link->lock);
 }

@@ -17,6 +17,7 @@ static void hang_up(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
 {
     cohi_tls_end(caller->tls);
     caller->tls = NULL;
+    cohi_seals_end(&caller->seals);
     (void)epoll_ctl(endpoint->epoll, EPOLL_CTL_DEL, caller->fd, NULL);
     cohi_os_close(caller->fd);
     caller->fd = -1;
@@ -68,8 +69,14 @@ static const char *check(const cohi_endpoint *endpoint, int proved, const cohi_t
 static void heed(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
 {
     cohi_tcp_hello hello;
-    memcpy(&hello, caller->bytes, sizeof hello);
-    const char *wrong = check(endpoint, caller->rank, &hello);
+    const char *wrong = NULL;
+    if (!caller->seals.in)
+        memcpy(&hello, caller->bytes, sizeof hello);
+    else if (!cohi_seal_open(caller->seals.in, caller->bytes, sizeof caller->bytes,
+                             (unsigned char *)&hello))
+        wrong = "its hello was changed on the way";
+    if (!wrong)
+        wrong = check(endpoint, caller->rank, &hello);
     if (wrong) {
         refuse(endpoint, caller, wrong);
         return;
@@ -77,7 +84,7 @@ static void heed(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
     (void)epoll_ctl(endpoint->epoll, EPOLL_CTL_DEL, caller->fd, NULL);
     int fd = caller->fd;
     caller->fd = -1;
-    cohi_tcp_link_adopt(endpoint, hello.from, fd);
+    cohi_tcp_link_adopt(endpoint, hello.from, fd, &caller->seals);
 }
 
 static void await(cohi_endpoint *endpoint, cohi_tcp_caller *caller, uint32_t events)
@@ -107,6 +114,10 @@ static bool secure(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
     if (turn != COHI_TLS_DONE)
         return false;
     caller->rank = cohi_tls_peer(caller->tls);
+    if (endpoint->seals && !cohi_tls_seals(caller->tls, &endpoint->limits, &caller->seals)) {
+        refuse(endpoint, caller, "there is no memory for its seals");
+        return false;
+    }
     cohi_tls_end(caller->tls);
     caller->tls = NULL;
     return true;
@@ -115,9 +126,8 @@ static bool secure(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
 /* Nothing is sent behind a hello before it is answered, so no more than that is read. */
 static void read_hello(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
 {
-    struct iovec part = {.iov_base = caller->bytes + caller->got,
-                         .iov_len = sizeof caller->bytes - caller->got};
-    size_t moved;
+    size_t all = sizeof(cohi_tcp_hello) + (caller->seals.in ? COHI_SEAL_EXTRA_BYTES : 0), moved;
+    struct iovec part = {.iov_base = caller->bytes + caller->got, .iov_len = all - caller->got};
     int error = cohi_tcp_socket_read(caller->fd, &part, 1, &moved);
     if (error == EAGAIN)
         return;
@@ -128,7 +138,7 @@ static void read_hello(cohi_endpoint *endpoint, cohi_tcp_caller *caller)
         return;
     }
     caller->got += moved;
-    if (caller->got == sizeof caller->bytes)
+    if (caller->got == all)
         heed(endpoint, caller);
 }
 
@@ -205,6 +215,7 @@ void cohi_tcp_callers_close(cohi_endpoint *endpoint)
 {
     for (int i = 0; i < COHI_TCP_CALLERS; i++) {
         cohi_tls_end(endpoint->callers[i].tls);
+        cohi_seals_end(&endpoint->callers[i].seals);
         if (endpoint->callers[i].fd >= 0)
             cohi_os_close(endpoint->callers[i].fd);
     }

@@ -39,6 +39,8 @@ static void drop_descriptors(cohi_endpoint *endpoint)
     for (int i = 0; i < COHI_TCP_PLACES; i++)
         drop(&endpoint->listeners[i].fd);
     drop(&endpoint->epoll);
+    drop(&endpoint->links_epoll);
+    drop(&endpoint->poll.timer);
     drop(&endpoint->wake);
 }
 

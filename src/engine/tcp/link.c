@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/os.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,9 @@ void cohi_tcp_link_free(cohi_tcp_link *link)
     if (link->fd >= 0)
         cohi_os_close(link->fd);
     cohi_tls_end(link->tls);
+    cohi_tcp_stream_free(&link->stream);
     cohi_tcp_out_free(&link->out);
+    pthread_mutex_destroy(&link->reading);
     pthread_mutex_destroy(&link->landing);
     pthread_mutex_destroy(&link->lock);
     free(link->counts);
@@ -45,12 +48,14 @@ static cohi_tcp_link *new_link(cohi_endpoint *endpoint, int rank)
     link->source = COHI_TCP_SOURCE_LINK;
     link->endpoint = endpoint;
     link->rank = rank;
+    link->traffic = endpoint->traffic ? &endpoint->traffic[rank] : &link->uncounted;
     link->fd = -1;
+    pthread_mutex_init(&link->reading, NULL);
     pthread_mutex_init(&link->landing, NULL);
     pthread_mutex_init(&link->lock, NULL);
     link->counts = calloc(COHI_CONTEXTS_MAX, sizeof *link->counts);
     link->in.bytes = malloc(COHI_TCP_IN_BYTES);
-    if (link->counts && link->in.bytes)
+    if (link->counts && link->in.bytes && cohi_tcp_stream_make(&link->stream, endpoint->seals))
         return link;
     cohi_tcp_link_free(link);
     return NULL;
@@ -114,8 +119,8 @@ void cohi_tcp_link_poll(cohi_tcp_link *link)
     if (wanted == link->interest)
         return;
     struct epoll_event event = {.events = wanted, .data.ptr = link};
-    (void)epoll_ctl(link->endpoint->epoll, link->interest ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link->fd,
-                    &event);
+    (void)epoll_ctl(link->endpoint->links_epoll, link->interest ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+                    link->fd, &event);
     link->interest = wanted;
 }
 
@@ -124,10 +129,11 @@ void cohi_tcp_link_hang_up(cohi_tcp_link *link)
 {
     cohi_tls_end(link->tls);
     link->tls = NULL;
+    cohi_tcp_stream_reset(&link->stream);
     if (link->fd < 0)
         return;
     if (link->interest)
-        (void)epoll_ctl(link->endpoint->epoll, EPOLL_CTL_DEL, link->fd, NULL);
+        (void)epoll_ctl(link->endpoint->links_epoll, EPOLL_CTL_DEL, link->fd, NULL);
     cohi_os_close(link->fd);
     link->fd = -1;
     link->interest = 0;
@@ -135,17 +141,23 @@ void cohi_tcp_link_hang_up(cohi_tcp_link *link)
 
 /* ---- ending ---- */
 
-/* At the end of a frame only: inside one it could not be told from its bytes. Lock held. */
+/* In the clear, at the end of a frame only: inside one it could not be told from its bytes. A record
+ * of its own can. Lock held. */
 static void say_goodbye(cohi_tcp_link *link, const char *reason)
 {
     unsigned char bytes[sizeof(cohi_tcp_head) + COHI_TCP_REASON_BYTES];
     size_t length = strnlen(reason, COHI_TCP_REASON_BYTES);
     cohi_tcp_frame frame = {.head = {.verb = COHI_TCP_GOODBYE, .bytes = length}};
-    if (link->state != COHI_TCP_OPEN || link->out.written > 0 || link->out.broken)
+    bool sealed = link->stream.seals.out != NULL;
+    if (link->state != COHI_TCP_OPEN || link->out.broken || (!sealed && link->out.written > 0))
         return;
-    size_t head = cohi_tcp_encode(&frame, bytes);
-    memcpy(bytes + head, reason, length);
-    (void)cohi_tcp_socket_write_whole(link->fd, bytes, head + length);
+    if (sealed) {
+        cohi_tcp_stream_goodbye(link, reason, length);
+    } else {
+        size_t head = cohi_tcp_encode(&frame, bytes);
+        memcpy(bytes + head, reason, length);
+        (void)cohi_tcp_socket_write_whole(link->fd, bytes, head + length);
+    }
     cohi_tcp_socket_end_output(link->fd);
     link->linger_ns = cohi_now_ns() + LINGER_NS;
 }
@@ -183,26 +195,52 @@ void cohi_tcp_link_broke(cohi_tcp_link *link, int error)
     cohi_tcp_end end = {.loss = COHI_LOSS_LINK};
     if (error == ETIMEDOUT)
         end = (cohi_tcp_end){.loss = COHI_LOSS_SILENT, .detail = (int)limit_s};
-    if (error && !link->peer_left)
+    if (!link->peer_left)
         cohi_log(COH_LOG_INFO, "tcp: rank %d: the link to rank %d broke: %s", link->endpoint->rank,
-                 link->rank, cohi_os_error_text(error));
+                 link->rank, error ? cohi_os_error_text(error) : "its end came without a farewell");
     cohi_tcp_link_end(link, end);
 }
 
-void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong)
+static void refuse(cohi_tcp_link *link, const char *reason)
 {
-    char reason[COHI_TCP_REASON_BYTES];
+    char where[COHI_TCP_PLACE_TEXT];
     pthread_mutex_lock(&link->lock);
     bool ended = link->state == COHI_TCP_ENDED;
     pthread_mutex_unlock(&link->lock);
     if (ended) /* by core: what comes after that has no meaning any more */
         return;
-    char where[COHI_TCP_PLACE_TEXT];
-    cohi_tcp_socket_peer(link->fd, where); /* closed by this thread alone */
-    snprintf(reason, sizeof reason, "a frame (%s) is wrong: %s", cohi_tcp_verb_name(verb), wrong);
+    cohi_tcp_socket_peer(link->fd, where); /* not closed while this thread reads */
     cohi_log(COH_LOG_ERROR, "tcp: rank %d ends the link to rank %d at %s: %s", link->endpoint->rank,
              link->rank, where, reason);
     cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK, .goodbye = reason});
+}
+
+void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong)
+{
+    char reason[COHI_TCP_REASON_BYTES];
+    snprintf(reason, sizeof reason, "a frame (%s) is wrong: %s", cohi_tcp_verb_name(verb), wrong);
+    refuse(link, reason);
+}
+
+void cohi_tcp_link_refuse_record(cohi_tcp_link *link, const char *wrong)
+{
+    char reason[COHI_TCP_REASON_BYTES];
+    snprintf(reason, sizeof reason, "sealed record %llu does not verify: %s",
+             (unsigned long long)cohi_seal_count(link->stream.seals.in), wrong);
+    refuse(link, reason);
+}
+
+void cohi_tcp_link_hear_goodbye(cohi_tcp_link *link, const unsigned char *text, size_t count)
+{
+    char reason[COHI_TCP_REASON_BYTES + 1], where[COHI_TCP_PLACE_TEXT];
+    count = count < COHI_TCP_REASON_BYTES ? count : COHI_TCP_REASON_BYTES;
+    for (size_t i = 0; i < count; i++)
+        reason[i] = isprint(text[i]) ? (char)text[i] : '?';
+    reason[count] = '\0';
+    cohi_tcp_socket_peer(link->fd, where);
+    cohi_log(COH_LOG_ERROR, "tcp: rank %d at %s ended the link to rank %d: %s", link->rank, where,
+             link->endpoint->rank, reason);
+    cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK});
 }
 
 void cohi_tcp_link_sweep(cohi_endpoint *endpoint)
@@ -212,13 +250,16 @@ void cohi_tcp_link_sweep(cohi_endpoint *endpoint)
     for (int i = 0; i < count; i++) {
         cohi_tcp_link *link = endpoint->made[i];
         cohi_tcp_end end = {.loss = (cohi_loss)0};
+        bool alone = pthread_mutex_trylock(&link->reading) == 0; /* no rank reads from it */
         pthread_mutex_lock(&link->lock);
-        if (link->state == COHI_TCP_ENDED && link->linger_ns <= now_ns)
+        if (link->state == COHI_TCP_ENDED && link->linger_ns <= now_ns && alone)
             cohi_tcp_link_hang_up(link);
         else if (link->state == COHI_TCP_CALLING && link->call_error)
             end = cohi_tcp_call_conclude(link, link->call_error);
         link->call_error = 0;
         pthread_mutex_unlock(&link->lock);
+        if (alone)
+            pthread_mutex_unlock(&link->reading);
         if (end.loss)
             cohi_tcp_link_end(link, end);
     }

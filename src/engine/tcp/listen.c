@@ -96,6 +96,7 @@ coh_status cohi_tcp_listen(cohi_endpoint *endpoint, const cohi_engine_args *args
 {
     cohi_tcp_ports ports;
     introduce(endpoint, args->id);
+    endpoint->own.clear = args->config->net == COHI_NET_CLEAR;
     endpoint->own.network = cohi_os_network_id();
     coh_status status = cohi_tcp_ports_parse(args->config->ports, &ports);
     if (status == COH_OK)
@@ -120,6 +121,19 @@ static void choose_security(cohi_endpoint *endpoint)
                      "has no OpenSSL 3 (libssl.so.3)",
                      rank);
     }
+    endpoint->seals = endpoint->secured && !endpoint->own.clear;
+}
+
+/* Nobody is talked into the clear by another: all ask for it, or none. */
+static coh_status check_alike(const cohi_endpoint *endpoint, int rank)
+{
+    bool own = endpoint->own.clear, theirs = endpoint->addresses[rank].clear;
+    return own == theirs
+               ? COH_OK
+               : cohi_fail(COH_MISMATCH,
+                           "tcp: rank %d has COHORT_NET=%s, rank %d COHORT_NET=%s; what travels "
+                           "between hosts is sealed by all ranks or by none",
+                           endpoint->rank, own ? "clear" : "seal", rank, theirs ? "clear" : "seal");
 }
 
 static coh_status check_reach(const cohi_endpoint *endpoint, int rank)
@@ -152,11 +166,14 @@ coh_status cohi_tcp_go_online(cohi_endpoint *endpoint)
     char text[COHI_TCP_PLACES_TEXT];
     for (int rank = 0; rank < endpoint->size; rank++) {
         coh_status status = check_reach(endpoint, rank);
+        if (status == COH_OK)
+            status = check_alike(endpoint, rank);
         if (status != COH_OK)
             return status;
     }
     choose_security(endpoint);
     cohi_tcp_places_text(&endpoint->own, text);
-    cohi_log(COH_LOG_INFO, "tcp: rank %d listens at %s", endpoint->rank, text);
+    cohi_log(COH_LOG_INFO, "tcp: rank %d listens at %s; its links are %s", endpoint->rank, text,
+             endpoint->seals ? "sealed" : "in the clear");
     return cohi_tcp_thread_start(endpoint);
 }

@@ -18,7 +18,8 @@ enum { COHI_TCP_PLACES = 8 };
  * what it shows. */
 typedef struct cohi_tcp_address {
     uint64_t network; /* cohi_os_network_id: whose loopback address is the same */
-    uint32_t secures; /* it can make handshakes */
+    uint16_t secures; /* it can make handshakes */
+    uint16_t clear;   /* what follows them is not to be sealed */
     uint32_t count;   /* of the places */
     cohi_tcp_place places[COHI_TCP_PLACES];
     unsigned char first_key[COHI_TCP_KEY_BYTES];

@@ -112,7 +112,7 @@ static int read_payload(cohi_tcp_link *link, size_t *moved, size_t *asked, const
     pthread_mutex_unlock(lock);
     size_t placed = *moved < parts[0].iov_len ? *moved : parts[0].iov_len;
     in->to = *moved - placed;
-    link->traffic.received += *moved;
+    cohi_traffic_add(&link->traffic->received, *moved);
     if (!*wrong && placed > 0)
         *wrong = advance_payload(link, placed);
     return error;
@@ -128,8 +128,60 @@ static int read_some(cohi_tcp_link *link, size_t *moved, size_t *asked, const ch
     *asked = part.iov_len;
     int error = cohi_tcp_socket_read(link->fd, &part, 1, moved);
     in->to += *moved;
-    link->traffic.received += *moved;
+    cohi_traffic_add(&link->traffic->received, *moved);
     return error;
+}
+
+/* ---- records ---- */
+
+/* Only what a caller has asked for is opened where it goes: nobody else may look there before. */
+static bool is_for_caller(const cohi_tcp_in *in, size_t bytes)
+{
+    return in->sink == COHI_TCP_SINK_CALLER && in->left >= bytes && bytes > COHI_INLINE_BYTES;
+}
+
+static bool open_for_caller(cohi_tcp_link *link, size_t bytes, const char **wrong)
+{
+    cohi_tcp_in *in = &link->in;
+    pthread_mutex_lock(&link->landing);
+    char *place = sink_place(link, bytes, wrong);
+    bool opened = cohi_tcp_stream_open(&link->stream, place ? (unsigned char *)place : in->bytes);
+    pthread_mutex_unlock(&link->landing);
+    if (opened)
+        *wrong = advance_payload(link, bytes);
+    return opened;
+}
+
+static bool open_record(cohi_tcp_link *link, size_t bytes, cohi_seal_kind kind, const char **wrong)
+{
+    cohi_tcp_in *in = &link->in;
+    cohi_traffic_add(&link->traffic->received, bytes);
+    if (kind == COHI_SEAL_DATA && in->left > 0 && is_for_caller(in, bytes))
+        return open_for_caller(link, bytes, wrong);
+    bool opened = cohi_tcp_stream_open(&link->stream, in->bytes + in->to);
+    in->to += opened ? bytes : 0;
+    return opened;
+}
+
+/* Whether the link goes on. */
+static bool take_record(cohi_tcp_link *link, size_t bytes, cohi_seal_kind kind)
+{
+    cohi_tcp_in *in = &link->in;
+    const char *wrong = NULL;
+    if (!open_record(link, bytes, kind, &wrong)) {
+        cohi_tcp_link_refuse_record(link, "it was changed, repeated, moved or cut on the way");
+        return false;
+    }
+    link->silent_ns = 0;
+    if (kind == COHI_SEAL_GOODBYE) {
+        cohi_tcp_link_hear_goodbye(link, in->bytes + in->to - bytes, bytes);
+        return false;
+    }
+    if (!wrong)
+        wrong = take_frames(link);
+    if (wrong)
+        cohi_tcp_link_refuse(link, in->frame.head.verb, wrong);
+    return !wrong;
 }
 
 /* Answers that were made meanwhile go together; an answer that came may let a request go. */
@@ -142,7 +194,29 @@ static void finish_turn(cohi_tcp_link *link)
     cohi_tcp_tell(link->endpoint);
 }
 
-void cohi_tcp_receive(cohi_tcp_link *link)
+/* False: the link has ended, and nothing is left to do. */
+static bool receive_sealed(cohi_tcp_link *link)
+{
+    link->stream.drained = false;
+    for (size_t turn = 0; turn < TURN_BYTES;) {
+        const unsigned char *record;
+        size_t bytes;
+        cohi_seal_kind kind;
+        int error = cohi_tcp_stream_next(link, &record, &bytes, &kind);
+        if (error == EAGAIN)
+            break;
+        if (error == EPROTO)
+            cohi_tcp_link_refuse_record(link, "no record begins like that");
+        else if (error || !record)
+            cohi_tcp_link_broke(link, error);
+        if (error || !record || !take_record(link, bytes - COHI_SEAL_EXTRA_BYTES, kind))
+            return false;
+        turn += bytes;
+    }
+    return true;
+}
+
+static bool receive_clear(cohi_tcp_link *link)
 {
     for (size_t turn = 0; turn < TURN_BYTES;) {
         size_t moved, asked;
@@ -152,7 +226,7 @@ void cohi_tcp_receive(cohi_tcp_link *link)
             break;
         if (!wrong && (error || moved == 0)) {
             cohi_tcp_link_broke(link, error);
-            return;
+            return false;
         }
         link->silent_ns = 0;
         turn += moved;
@@ -160,10 +234,17 @@ void cohi_tcp_receive(cohi_tcp_link *link)
             wrong = take_frames(link);
         if (wrong) {
             cohi_tcp_link_refuse(link, link->in.frame.head.verb, wrong);
-            return;
+            return false;
         }
         if (moved < asked) /* that was all */
             break;
     }
-    finish_turn(link);
+    return true;
+}
+
+void cohi_tcp_receive(cohi_tcp_link *link)
+{
+    bool goes_on = link->stream.seals.in ? receive_sealed(link) : receive_clear(link);
+    if (goes_on)
+        finish_turn(link);
 }

@@ -205,9 +205,9 @@ static int write_requests(cohi_tcp_link *link, const cohi_op *mine, size_t *move
 {
     struct batch batch = {.count = 0, .skip = link->out.written};
     gather(&link->out, &batch);
-    int error = cohi_tcp_socket_write(link->fd, batch.parts, batch.count, moved);
+    int error = cohi_tcp_stream_write(link, batch.parts, batch.count, moved);
     link->out.answering = false;
-    link->traffic.sent += *moved;
+    cohi_traffic_add(&link->traffic->sent, *moved);
     account(link, *moved, mine);
     return error;
 }
@@ -270,10 +270,10 @@ static int write_answer(cohi_tcp_link *link, size_t *moved)
             cohi_tcp_locate(link->endpoint, &head, answer->offset, out->answer_body_bytes, &wrong);
     add(&batch, out->answer_head, out->answer_head_bytes);
     add(&batch, body, out->answer_body_bytes);
-    int error = wrong ? EFAULT : cohi_tcp_socket_write(link->fd, batch.parts, batch.count, moved);
+    int error = wrong ? EFAULT : cohi_tcp_stream_write(link, batch.parts, batch.count, moved);
     pthread_mutex_unlock(&link->endpoint->segments_lock);
     out->answering = true;
-    link->traffic.sent += *moved;
+    cohi_traffic_add(&link->traffic->sent, *moved);
     account_answer(out, *moved);
     return error;
 }
@@ -308,8 +308,12 @@ void cohi_tcp_flush(cohi_tcp_link *link, const cohi_op *mine)
         all += error ? 0 : moved;
         out->spoke = true;
     }
+    if (!error || error == EAGAIN) {
+        int late = cohi_tcp_stream_flush(link);
+        error = late ? late : error;
+    }
     out->armed = error == EAGAIN;
-    link->traffic.waits += out->armed;
+    cohi_traffic_add(&link->traffic->waits, out->armed);
     if (error && error != EAGAIN) {
         out->broken = true;
         cohi_tcp_socket_end(link->fd);
@@ -324,7 +328,7 @@ void cohi_tcp_request_submit(cohi_tcp_link *link, cohi_tcp_request *request, coh
         request->frame.head.number = ++link->out.number;
     make_frame(request);
     append(&link->out.requests, request);
-    link->traffic.requests++;
+    cohi_traffic_add(&link->traffic->operations, 1);
     if (!link->out.armed)
         cohi_tcp_flush(link, op);
 }

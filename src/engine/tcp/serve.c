@@ -1,11 +1,9 @@
 #include "engine/tcp/tcp.h"
 
 #include "base/error.h"
-#include "base/log.h"
 #include "engine/modules/words.h"
 #include "memory/host_atomic.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,16 +240,7 @@ static const char *serve_keepalive(cohi_tcp_link *link, const cohi_tcp_frame *fr
 
 static const char *serve_goodbye(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
-    char reason[COHI_TCP_REASON_BYTES + 1];
-    size_t count = (size_t)frame->head.bytes;
-    for (size_t i = 0; i < count; i++)
-        reason[i] = isprint(frame->payload[i]) ? (char)frame->payload[i] : '?';
-    reason[count] = '\0';
-    char where[COHI_TCP_PLACE_TEXT];
-    cohi_tcp_socket_peer(link->fd, where);
-    cohi_log(COH_LOG_ERROR, "tcp: rank %d at %s ended the link to rank %d: %s", link->rank, where,
-             link->endpoint->rank, reason);
-    cohi_tcp_link_end(link, (cohi_tcp_end){.loss = COHI_LOSS_LINK});
+    cohi_tcp_link_hear_goodbye(link, frame->payload, (size_t)frame->head.bytes);
     return NULL;
 }
 
@@ -269,7 +258,7 @@ static const struct serve_row {
     [COHI_TCP_FETCH] = {serve_fetch, NULL, 0},
     [COHI_TCP_QUIET] = {serve_quiet, NULL, 0},
     [COHI_TCP_LEAVE] = {serve_leave, NULL, 0},
-    [COHI_TCP_MESSAGE] = {serve_message, end_message, COHI_TCP_IN_BYTES / 4},
+    [COHI_TCP_MESSAGE] = {serve_message, end_message, COHI_TCP_WHOLE_BYTES},
     [COHI_TCP_ANSWER] = {serve_answer, end_answer, COHI_INLINE_BYTES},
     [COHI_TCP_KEEPALIVE] = {serve_keepalive, NULL, 0},
     [COHI_TCP_GOODBYE] = {serve_goodbye, NULL, COHI_TCP_REASON_BYTES},

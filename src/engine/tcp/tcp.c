@@ -36,13 +36,15 @@ static uint64_t tick_of(uint64_t link_timeout_ns)
 
 static void tell_traffic(const cohi_tcp_link *link)
 {
-    const cohi_tcp_traffic *traffic = &link->traffic;
-    cohi_log(COH_LOG_INFO,
-             "tcp: rank %d and rank %d: %llu requests, %llu bytes sent, %llu received, %llu waits "
-             "for the network",
-             link->endpoint->rank, link->rank, (unsigned long long)traffic->requests,
-             (unsigned long long)traffic->sent, (unsigned long long)traffic->received,
-             (unsigned long long)traffic->waits);
+    const cohi_traffic *traffic = link->traffic;
+    cohi_log(
+        COH_LOG_INFO,
+        "tcp: rank %d and rank %d: %llu operations, %llu bytes sent, %llu received, %llu waits "
+        "for the network",
+        link->endpoint->rank, link->rank, (unsigned long long)atomic_load(&traffic->operations),
+        (unsigned long long)atomic_load(&traffic->sent),
+        (unsigned long long)atomic_load(&traffic->received),
+        (unsigned long long)atomic_load(&traffic->waits));
 }
 
 static void tcp_close(cohi_endpoint *endpoint)
@@ -57,6 +59,7 @@ static void tcp_close(cohi_endpoint *endpoint)
     cohi_tcp_callers_close(endpoint);
     cohi_tcp_listen_no_more(endpoint);
     cohi_os_close(endpoint->epoll);
+    cohi_tcp_poll_close(endpoint);
     cohi_os_close(endpoint->wake);
     cohi_tcp_memory_close(endpoint);
     pthread_mutex_destroy(&endpoint->segments_lock);
@@ -93,11 +96,14 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
     made->size = args->need.size;
     made->upcalls = args->upcalls;
     made->world = args->world;
+    made->traffic = args->traffic;
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
+    made->limits = cohi_seal_limits_usual;
     made->segments.mapped =
         (cohi_mapped){.engine = "tcp", .rank = args->rank, .size = args->need.size};
-    made->epoll = made->wake = -1;
+    made->epoll = made->links_epoll = made->wake = made->poll.timer = -1;
+    pthread_mutex_init(&made->poll.lock, NULL);
     for (int i = 0; i < COHI_TCP_PLACES; i++)
         made->listeners[i] = (cohi_tcp_listener){.source = COHI_TCP_SOURCE_LISTENER, .fd = -1};
     for (int i = 0; i < COHI_TCP_CALLERS; i++)
@@ -150,14 +156,24 @@ static coh_status tcp_connect(cohi_endpoint *endpoint,
     return COH_OK;
 }
 
+/* Links there are where the thread was started. */
+static cohi_network network_of(const cohi_endpoint *endpoint)
+{
+    if (!endpoint || !endpoint->started)
+        return COHI_NETWORK_NONE;
+    return endpoint->seals     ? COHI_NETWORK_SEALED
+           : endpoint->secured ? COHI_NETWORK_CLEAR
+                               : COHI_NETWORK_LOOPBACK;
+}
+
 static void tcp_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 {
-    (void)endpoint;
     *facts = (cohi_engine_facts){.size = sizeof *facts,
                                  .detects_loss = 1,
                                  .cpu_coherent_atomics = 1,
                                  .message_bytes = COHI_TCP_MESSAGE_BYTES,
-                                 .takes_prepared = 1};
+                                 .takes_prepared = 1,
+                                 .network = network_of(endpoint)};
 }
 
 /* ---- operations on several links ---- */
@@ -285,6 +301,8 @@ static const cohi_engine_lifecycle tcp_lifecycle = {
     .query = tcp_query,
     .lose = cohi_tcp_link_lose,
     .cancel = tcp_cancel,
+    .progress = cohi_tcp_progress,
+    .rest = cohi_tcp_rest,
 };
 
 /* ---- one request to one rank ---- */

@@ -11,24 +11,29 @@
  *   link.c     links: found, kept alive, ended
  *   call.c     links: called and opened
  *   callers.c  connections that have not proved themselves yet
+ *   stream.c   the bytes of a link: as they are, or sealed in records
  *   send.c     requests and answers on their way out
  *   receive.c  the stream of bytes that comes in, cut into frames
  *   serve.c    what each frame does
  *   thread.c   the thread of an endpoint: it reads, writes what did not fit, keeps links alive
+ *   poll.c     ranks that wait read their links themselves, and the thread sleeps meanwhile
  *   fork.c     what a forked child does not keep
  *
  * Two ranks of different hosts have at most one connection, made when one of them first needs it. Each
  * side sends requests on it and answers the other's. It begins with a handshake (secure/tls.h), then a
- * hello and its answer. Where both call at the same time the call of the lower rank is the one.
+ * hello and its answer. Unless COHORT_NET is clear, all that follows the handshake is in sealed
+ * records (secure/seal.h), the hello too. Where both call at the same time the call of the lower rank is the one.
  * Nothing is sent before the hello was answered, so nothing is lost or overtaken by that. A
  * connection that breaks is not made again: the rank is lost.
  *
  * Locks, in the order in which they are taken:
+ *   link->reading         whoever reads from the link, and does what the frames say; upcalls are
+ *                         made with it held. A rank that polls only tries it
  *   link->landing         held while bytes are received into a caller's memory
  *   link->lock            the link's state, and all that is sent
  *   endpoint->segments    this rank's segments, while bytes move to or from them
  *   endpoint->ops         which requests an operation waits for
- * No upcall is made with one of them held.
+ * No upcall is made with one of the last four held.
  */
 #ifndef COHI_ENGINE_TCP_TCP_H
 #define COHI_ENGINE_TCP_TCP_H
@@ -52,6 +57,8 @@ typedef enum cohi_tcp_source {
     COHI_TCP_SOURCE_LISTENER,
     COHI_TCP_SOURCE_CALLER,
     COHI_TCP_SOURCE_LINK,
+    COHI_TCP_SOURCE_LINKS, /* the set of those */
+    COHI_TCP_SOURCE_TIMER, /* of polling */
     COHI_TCP_SOURCES
 } cohi_tcp_source;
 
@@ -132,7 +139,15 @@ typedef struct cohi_tcp_out {
 
 /* ---- receiving (receive.c) ---- */
 
-enum { COHI_TCP_IN_BYTES = 64 << 10 };
+enum {
+    COHI_TCP_WHOLE_BYTES = 16 << 10, /* the longest payload that waits to be here whole */
+    COHI_TCP_IN_BYTES = 96 << 10     /* a record, and a frame that was not whole before it */
+};
+
+_Static_assert((int)COHI_TCP_IN_BYTES >= (int)COHI_SEAL_PLAIN_BYTES + (int)COHI_TCP_WHOLE_BYTES
+                                             + (int)sizeof(cohi_tcp_head)
+                                             + (int)COHI_TCP_EXTENSION_MOST,
+               "a record always fits behind what is left of the one before");
 
 /* Where the payload that follows is to go. */
 typedef enum cohi_tcp_sink {
@@ -152,6 +167,21 @@ typedef struct cohi_tcp_in {
     unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
 } cohi_tcp_in;
 
+/* ---- the bytes of a link (stream.c) ---- */
+
+/* Records that fit a buffer: while one of them is with the kernel the next can be made. */
+enum { COHI_TCP_RECORDS = 2, COHI_TCP_STREAM_BYTES = COHI_TCP_RECORDS * COHI_SEAL_RECORD_BYTES };
+
+/* Of a link whose bytes are sealed. */
+typedef struct cohi_tcp_stream {
+    cohi_seals seals;        /* none: in the clear */
+    unsigned char *out;      /* [COHI_TCP_STREAM_BYTES] of records */
+    size_t out_from, out_to; /* of them, those that the socket has not taken; under link->lock */
+    unsigned char *in;       /* [COHI_TCP_STREAM_BYTES] as they came */
+    size_t in_from, in_to;   /* of them, those that are not opened */
+    bool drained;            /* the socket had no more when it was last read */
+} cohi_tcp_stream;
+
 /* ---- links (link.c) ---- */
 
 typedef enum cohi_tcp_state {
@@ -169,18 +199,11 @@ typedef struct cohi_tcp_count {
     uint64_t complete;
 } cohi_tcp_count;
 
-/* What went over a link. Counted where the bytes move, under the lock that is held there anyway. */
-typedef struct cohi_tcp_traffic {
-    uint64_t requests; /* of this rank */
-    uint64_t sent;     /* bytes of frames */
-    uint64_t received;
-    uint64_t waits; /* times that the socket took no more */
-} cohi_tcp_traffic;
-
 struct cohi_tcp_link {
     cohi_tcp_source source;
     cohi_endpoint *endpoint;
     int rank;
+    pthread_mutex_t reading;
     pthread_mutex_t landing;
     pthread_mutex_t lock;
     cohi_tcp_state state;
@@ -195,13 +218,15 @@ struct cohi_tcp_link {
     int failed;                           /* what came of those before it, or 0 */
     uint64_t called_ns;                   /* since when */
     uint64_t refused_ns;                  /* when nobody listened there for the first time */
-    int call_error;           /* with which a call ended at once; the thread is to see to it */
-    bool peer_left;           /* it said so: its end is no loss */
-    bool leaving;             /* it was told that this rank leaves */
-    uint64_t linger_ns;       /* ended, but what it says is taken until then */
-    uint64_t silent_ns;       /* for how long nothing has come, by this rank's own time */
-    cohi_tcp_count *counts;   /* [COHI_CONTEXTS_MAX] */
-    cohi_tcp_traffic traffic; /* `received` is the thread's */
+    int call_error;             /* with which a call ended at once; the thread is to see to it */
+    bool peer_left;             /* it said so: its end is no loss */
+    bool leaving;               /* it was told that this rank leaves */
+    uint64_t linger_ns;         /* ended, but what it says is taken until then */
+    _Atomic uint64_t silent_ns; /* for how long nothing has come, by this rank's own time */
+    cohi_tcp_count *counts;     /* [COHI_CONTEXTS_MAX] */
+    cohi_traffic *traffic;  /* counted where bytes move, under the lock; `received` by who reads */
+    cohi_traffic uncounted; /* what that points to where nobody looks */
+    cohi_tcp_stream stream;
     cohi_tcp_out out;
     cohi_tcp_in in;
 };
@@ -217,9 +242,21 @@ typedef struct cohi_tcp_caller {
     uint64_t since_ns;
     cohi_tls *tls; /* NULL: not begun, or through */
     int rank;      /* that it has proved to be; -1: not so far */
+    cohi_seals seals;
     size_t got;
-    unsigned char bytes[sizeof(cohi_tcp_hello)];
+    unsigned char bytes[COHI_SEAL_EXTRA_BYTES + sizeof(cohi_tcp_hello)];
 } cohi_tcp_caller;
+
+/* ---- polling (poll.c) ---- */
+
+typedef struct cohi_tcp_poll {
+    cohi_tcp_source links_source, timer_source;
+    int timer;            /* rings now and then while a rank polls; -1: ranks do not */
+    atomic_int taken;     /* a rank polls: the thread does not hear of links */
+    atomic_uint calls;    /* of ranks that poll */
+    unsigned seen;        /* of them, when the timer rang last */
+    pthread_mutex_t lock; /* taking and giving back */
+} cohi_tcp_poll;
 
 /* ---- the endpoint ---- */
 
@@ -245,13 +282,16 @@ struct cohi_endpoint {
     cohi_segments segments;
 
     cohi_tls_self self;
-    bool secured; /* links begin with a handshake */
+    bool secured;            /* links begin with a handshake */
+    bool seals;              /* and what follows it is sealed */
+    cohi_seal_limits limits; /* of the keys */
     cohi_tcp_address own;
     cohi_tcp_address *addresses; /* [size], from connect on */
     int *host_of;                /* [size] */
     atomic_uchar *fates;         /* [size] */
 
     _Atomic(cohi_tcp_link *) *links; /* [size]; NULL: none so far */
+    cohi_traffic *traffic;           /* [size], or NULL: nobody looks */
     cohi_tcp_link **made;            /* [size] those that there are, in order of making */
     atomic_int made_count;
     pthread_mutex_t links_lock; /* making one */
@@ -262,8 +302,10 @@ struct cohi_endpoint {
 
     cohi_tcp_source wake_source;
     cohi_tcp_listener listeners[COHI_TCP_PLACES]; /* of the places of `own` */
-    int epoll;
+    int epoll;                                    /* the thread's set */
+    int links_epoll; /* of links, which is in the thread's, unless a rank polls */
     int wake;
+    cohi_tcp_poll poll;
     pthread_t thread;
     bool started;
     bool deaf; /* no descriptors for callers at the moment */
@@ -312,8 +354,9 @@ coh_status cohi_tcp_link_use(cohi_tcp_link *link);
 /* The thread: the socket of a link that is not open yet can be written or read. */
 void cohi_tcp_link_advance(cohi_tcp_link *link);
 
-/* The thread: a caller has proved that it is that rank. Takes the descriptor, or closes it. */
-void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd);
+/* The thread: a caller has proved that it is that rank. Takes the descriptor and the seals, or closes
+ * them. */
+void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd, cohi_seals *seals);
 
 /* ---- link.c again: how a link ends ---- */
 
@@ -339,8 +382,12 @@ void cohi_tcp_link_end(cohi_tcp_link *link, cohi_tcp_end end);
 /* The same for a link that broke with `error`, or 0 where the other side closed it. */
 void cohi_tcp_link_broke(cohi_tcp_link *link, int error);
 
-/* The other side has sent what it should not have: both sides say so. */
+/* The other side has sent what it should not have, in a frame, or in a record: both sides say so. */
 void cohi_tcp_link_refuse(cohi_tcp_link *link, unsigned verb, const char *wrong);
+void cohi_tcp_link_refuse_record(cohi_tcp_link *link, const char *wrong);
+
+/* The other side says why it ends the link. */
+void cohi_tcp_link_hear_goodbye(cohi_tcp_link *link, const unsigned char *text, size_t count);
 
 /* The thread: closes what has ended, and ends what could not be called. */
 void cohi_tcp_link_sweep(cohi_endpoint *endpoint);
@@ -378,6 +425,41 @@ void cohi_tcp_callers_accept(cohi_endpoint *endpoint, cohi_tcp_listener *listene
 void cohi_tcp_caller_read(cohi_endpoint *endpoint, cohi_tcp_caller *caller);
 void cohi_tcp_callers_tick(cohi_endpoint *endpoint, uint64_t now_ns);
 void cohi_tcp_callers_close(cohi_endpoint *endpoint);
+
+/* ---- stream.c ---- */
+
+/* Room for records, where links are sealed; false: no memory. */
+bool cohi_tcp_stream_make(cohi_tcp_stream *stream, bool sealed);
+
+/* A new connection: nothing is under way, in either direction. */
+void cohi_tcp_stream_reset(cohi_tcp_stream *stream);
+void cohi_tcp_stream_free(cohi_tcp_stream *stream);
+
+/* As cohi_tcp_socket_write, link->lock held. What is sealed counts as moved; the flush moves it on:
+ * EAGAIN while there is something that the socket does not take. */
+int cohi_tcp_stream_write(cohi_tcp_link *link, const struct iovec *parts, int count, size_t *moved);
+int cohi_tcp_stream_flush(cohi_tcp_link *link);
+
+static inline bool cohi_tcp_stream_holds(const cohi_tcp_stream *stream)
+{
+    return stream->out_from < stream->out_to;
+}
+
+/* Says why the link ends, at the end of a record; link->lock held. */
+void cohi_tcp_stream_goodbye(cohi_tcp_link *link, const char *text, size_t count);
+
+/*
+ * The next record that is here whole; *record is NULL at the end of the connection. EAGAIN: none is.
+ * EPROTO: what comes is none. It stays until it is opened, the thread's.
+ */
+int cohi_tcp_stream_next(cohi_tcp_link *link, const unsigned char **record, size_t *bytes,
+                         cohi_seal_kind *kind);
+
+/* Opens it, all or nothing. */
+bool cohi_tcp_stream_open(cohi_tcp_stream *stream, unsigned char *plain);
+
+/* All of a short text, by its own record where there is a seal; 0 or an errno. */
+int cohi_tcp_stream_say(int fd, cohi_seal *seal, const void *bytes, size_t count);
 
 /* ---- send.c: link->lock held ---- */
 
@@ -429,6 +511,19 @@ const char *cohi_tcp_serve_end(cohi_tcp_link *link);
 coh_status cohi_tcp_thread_start(cohi_endpoint *endpoint);
 void cohi_tcp_thread_stop(cohi_endpoint *endpoint);
 void cohi_tcp_thread_wake(cohi_endpoint *endpoint);
+
+/* ---- poll.c ---- */
+
+/* Around the life of the thread's sets. 0 or an errno. */
+int cohi_tcp_poll_open(cohi_endpoint *endpoint);
+void cohi_tcp_poll_close(cohi_endpoint *endpoint);
+
+/* The slots `progress` and `rest`. */
+void cohi_tcp_progress(cohi_endpoint *endpoint);
+void cohi_tcp_rest(cohi_endpoint *endpoint);
+
+/* The thread: the timer has rung. */
+void cohi_tcp_poll_look(cohi_endpoint *endpoint);
 
 /* ---- fork.c ---- */
 

@@ -64,10 +64,8 @@ static cohi_tcp_state state_of(cohi_tcp_link *link)
     return state;
 }
 
-static void on_link(cohi_endpoint *endpoint, void *source, uint32_t events)
+static void serve_link(cohi_tcp_link *link, uint32_t events)
 {
-    cohi_tcp_link *link = source;
-    (void)endpoint;
     switch (state_of(link)) {
     case COHI_TCP_CALLING:
     case COHI_TCP_SECURING:
@@ -88,13 +86,38 @@ static void on_link(cohi_endpoint *endpoint, void *source, uint32_t events)
     }
 }
 
+static void on_link(cohi_endpoint *endpoint, void *source, uint32_t events)
+{
+    cohi_tcp_link *link = source;
+    (void)endpoint;
+    pthread_mutex_lock(&link->reading);
+    serve_link(link, events);
+    pthread_mutex_unlock(&link->reading);
+}
+
+static void on_links(cohi_endpoint *endpoint, void *source, uint32_t events)
+{
+    struct epoll_event of_links[EVENTS];
+    (void)source;
+    (void)events;
+    int count = epoll_wait(endpoint->links_epoll, of_links, EVENTS, 0);
+    for (int i = 0; i < count; i++)
+        on_link(endpoint, of_links[i].data.ptr, of_links[i].events);
+}
+
+static void on_timer(cohi_endpoint *endpoint, void *source, uint32_t events)
+{
+    (void)source;
+    (void)events;
+    cohi_tcp_poll_look(endpoint);
+}
+
 typedef void on_event(cohi_endpoint *endpoint, void *source, uint32_t events);
 
 static on_event *const by_source[COHI_TCP_SOURCES] = {
-    [COHI_TCP_SOURCE_WAKE] = on_wake,
-    [COHI_TCP_SOURCE_LISTENER] = on_listener,
-    [COHI_TCP_SOURCE_CALLER] = on_caller,
-    [COHI_TCP_SOURCE_LINK] = on_link,
+    [COHI_TCP_SOURCE_WAKE] = on_wake,     [COHI_TCP_SOURCE_LISTENER] = on_listener,
+    [COHI_TCP_SOURCE_CALLER] = on_caller, [COHI_TCP_SOURCE_LINK] = on_link,
+    [COHI_TCP_SOURCE_LINKS] = on_links,   [COHI_TCP_SOURCE_TIMER] = on_timer,
 };
 
 /* ---- time ---- */
@@ -187,7 +210,7 @@ static int open_descriptors(cohi_endpoint *endpoint)
     for (int i = 0; i < COHI_TCP_PLACES && !error; i++)
         if (endpoint->listeners[i].fd >= 0)
             error = add(endpoint, endpoint->listeners[i].fd, &endpoint->listeners[i]);
-    return error;
+    return error ? error : cohi_tcp_poll_open(endpoint);
 }
 
 coh_status cohi_tcp_thread_start(cohi_endpoint *endpoint)

@@ -8,9 +8,7 @@ extern const cohi_engine cohi_engine_ucx;
 __attribute__((visibility("default"))) extern const cohi_module cohort_module;
 
 const cohi_module cohort_module = {
-    .size = sizeof cohort_module,
-    .contract = COHI_CONTRACT,
-    .version = COHI_MODULE_VERSION,
+    COHI_MODULE_STAMP,
     .engine = &cohi_engine_ucx,
     .set_services = cohi_services_set,
 };

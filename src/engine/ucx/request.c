@@ -18,8 +18,8 @@ _Static_assert(offsetof(cohi_ucx_request, head)
 
 static void ring(cohi_endpoint *endpoint)
 {
-    atomic_store_explicit(&endpoint->rings, 1, memory_order_relaxed);
-    atomic_store_explicit(&endpoint->attends, 1, memory_order_relaxed);
+    atomic_store_explicit(&endpoint->events.rings, 1, memory_order_relaxed);
+    atomic_store_explicit(&endpoint->events.attends, 1, memory_order_relaxed);
 }
 
 void cohi_ucx_part_end(cohi_endpoint *endpoint, cohi_part *part, coh_status status)

@@ -2,37 +2,30 @@
 
 #include "base/log.h"
 #include "engine/modules/words.h"
-#include "memory/host_atomic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static void ring(cohi_endpoint *endpoint)
 {
-    atomic_store_explicit(&endpoint->rings, 1, memory_order_relaxed);
+    atomic_store_explicit(&endpoint->events.rings, 1, memory_order_relaxed);
 }
 
 /* ---- puts ---- */
 
-static const char *signal_word(cohi_endpoint *endpoint, const cohi_ucx_frame *frame)
+static cohi_word word_at(const cohi_ucx_frame *frame, uint64_t offset)
 {
-    const char *wrong = NULL;
-    char *place = cohi_ucx_locate(endpoint, frame, frame->signal_offset, sizeof(uint64_t), &wrong);
-    if (place && !cohi_words_is_one(place, sizeof(uint64_t))) {
-        wrong = "its signal is not aligned";
-    } else if (place && frame->add) {
-        uint64_t before;
-        cohi_host_atomic_find(COH_ATOMIC_ADD, COH_U64)(place, &frame->signal_value, NULL, &before);
-    } else if (place) {
-        cohi_words_copy(place, &frame->signal_value, sizeof frame->signal_value);
-    }
-    return wrong;
+    return (cohi_word){
+        .segment = frame->segment, .generation = frame->generation, .offset = offset};
 }
 
 static const char *end_put(cohi_ucx_link *link, const cohi_ucx_frame *frame)
 {
     ring(link->endpoint);
-    return frame->verb == COHI_UCX_PUT_SIGNAL ? signal_word(link->endpoint, frame) : NULL;
+    if (frame->verb != COHI_UCX_PUT_SIGNAL)
+        return NULL;
+    return cohi_apply_signal(&link->endpoint->segments, word_at(frame, frame->signal_offset),
+                             frame->signal_value, frame->add);
 }
 
 /* A put whose bytes UCX fetches into this rank's segment. */
@@ -150,19 +143,13 @@ static const char *serve_get(cohi_ucx_link *link, const cohi_ucx_arrival *arriva
 static const char *apply_atomic(cohi_endpoint *endpoint, const cohi_ucx_frame *frame,
                                 uint64_t *before, size_t *bytes)
 {
-    const char *wrong = NULL;
-    cohi_host_atomic *apply =
-        cohi_host_atomic_find((coh_atomic_op)frame->kind, (coh_dtype)frame->dtype);
-    if (!apply)
-        return "there is no such atomic operation";
-    *bytes = coh_dtype_size((coh_dtype)frame->dtype);
-    char *place = cohi_ucx_locate(endpoint, frame, frame->offset, *bytes, &wrong);
-    if (place && !cohi_host_aligned(place, *bytes))
-        wrong = "its word is not aligned";
-    else if (place)
-        apply(place, &frame->operand, &frame->compare, before);
+    cohi_remote_atomic atomic = {.kind = (coh_atomic_op)frame->kind,
+                                 .dtype = (coh_dtype)frame->dtype,
+                                 .operand = &frame->operand,
+                                 .compare = &frame->compare};
     ring(endpoint);
-    return wrong;
+    return cohi_apply_atomic(&endpoint->segments, word_at(frame, frame->offset), &atomic, before,
+                             bytes);
 }
 
 static const char *serve_post(cohi_ucx_link *link, const cohi_ucx_arrival *arrival, bool *taken)
@@ -203,7 +190,7 @@ static void note_left(cohi_ucx_link *link)
 {
     cohi_endpoint *endpoint = link->endpoint;
     if (!link->peer_left)
-        cohi_ucx_event_add(endpoint, cohi_ucx_event_new(COHI_UCX_HAS_LEFT, link->rank, 0));
+        cohi_events_add(&endpoint->events, cohi_event_new(COHI_EVENT_LEFT, link->rank, 0));
     link->peer_left = true;
 }
 
@@ -302,14 +289,14 @@ static const char *serve_message(cohi_ucx_link *link, const cohi_ucx_arrival *ar
     if (arrival->fetched || arrival->bytes != arrival->frame.bytes
         || arrival->bytes + head_bytes > COHI_UCX_MESSAGE_BYTES)
         return "its length is wrong";
-    cohi_ucx_event *event =
-        cohi_ucx_event_new(COHI_UCX_DELIVERED, link->rank, head_bytes + arrival->bytes);
+    cohi_event *event =
+        cohi_event_new(COHI_EVENT_DELIVERED, link->rank, head_bytes + arrival->bytes);
     if (!event)
         return "there is no memory for its message here";
     memcpy(event->bytes, arrival->head, head_bytes);
     if (arrival->bytes > 0)
         memcpy(event->bytes + head_bytes, arrival->data, arrival->bytes);
-    cohi_ucx_event_add(link->endpoint, event);
+    cohi_events_add(&link->endpoint->events, event);
     return NULL;
 }
 

@@ -46,12 +46,11 @@ static void ucx_close(cohi_endpoint *endpoint)
     cohi_ucx_worker_close(endpoint);
     for (int i = 0; i < endpoint->made_count; i++)
         cohi_ucx_link_free(endpoint->made[i]);
-    cohi_ucx_events_free(endpoint);
+    cohi_events_close(&endpoint->events);
     cohi_ucx_requests_free(endpoint);
     cohi_os_close(endpoint->wake);
     cohi_ucx_memory_close(endpoint);
     pthread_mutex_destroy(&endpoint->lock);
-    pthread_mutex_destroy(&endpoint->telling);
     free(endpoint->addresses);
     free(endpoint->host_of);
     free(endpoint->fates);
@@ -80,15 +79,13 @@ static cohi_endpoint *new_endpoint(const cohi_engine_args *args)
         return NULL;
     made->rank = args->rank;
     made->size = args->need.size;
-    made->upcalls = args->upcalls;
-    made->world = args->world;
+    cohi_events_open(&made->events, args->upcalls, args->world);
     made->link_timeout_ns = args->config->link_timeout;
     made->tick_ns = tick_of(made->link_timeout_ns);
     made->segments.mapped =
         (cohi_mapped){.engine = "ucx", .rank = args->rank, .size = args->need.size};
     made->wake = -1;
     pthread_mutex_init(&made->lock, NULL);
-    pthread_mutex_init(&made->telling, NULL);
     if (allocate_tables(made))
         return made;
     ucx_close(made);
@@ -161,9 +158,10 @@ static void ucx_progress(cohi_endpoint *endpoint)
     if (cohi_ucx_trylock(endpoint)) {
         for (int i = 0; i < STEPS_AT_ONCE && cohi_ucx_step(endpoint); i++)
             continue;
+        atomic_fetch_add_explicit(&endpoint->visits, 1, memory_order_relaxed);
         cohi_ucx_unlock(endpoint);
     }
-    cohi_ucx_tell(endpoint);
+    cohi_events_tell(&endpoint->events);
 }
 
 /* ---- operations on several links ---- */
@@ -171,7 +169,7 @@ static void ucx_progress(cohi_endpoint *endpoint)
 static void end_call(cohi_endpoint *endpoint)
 {
     cohi_ucx_unlock(endpoint);
-    cohi_ucx_ring(endpoint);
+    cohi_events_ring(&endpoint->events);
 }
 
 static void fail_part(cohi_ucx_link *link, cohi_op *op, coh_status status)

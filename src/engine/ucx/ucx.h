@@ -10,7 +10,6 @@
  *   link.c      links: made, ended, given up, kept alive
  *   receive.c   frames that come, put in order
  *   serve.c     what each frame does
- *   events.c    what core is told, once no lock is held
  *   thread.c    the thread of an endpoint: progress for a rank that computes, keepalives
  *
  * All that ranks of different hosts do to each other travels as active messages of UCX, called frames
@@ -24,12 +23,14 @@
  * until the rendezvous under way have ended.
  *
  * One lock, endpoint->lock, guards UCX's worker and everything here; UCX's callbacks run with it held.
- * No upcall is made with it held: those that are due are queued (events.c).
+ * No upcall is made with it held: those that are due are kept (modules/events.h).
  */
 #ifndef COHI_ENGINE_UCX_UCX_H
 #define COHI_ENGINE_UCX_UCX_H
 
 #include "engine/engine.h"
+#include "engine/modules/apply.h"
+#include "engine/modules/events.h"
 #include "engine/modules/parts.h"
 #include "engine/modules/segments.h"
 #include "engine/ucx/library.h"
@@ -197,8 +198,6 @@ enum { COHI_UCX_ALIVE = 0, COHI_UCX_LEFT = 1, COHI_UCX_LOST = 2 };
 struct cohi_endpoint {
     int rank;
     int size;
-    const cohi_upcalls *upcalls;
-    void *world;
     uint64_t link_timeout_ns; /* 0: none */
     uint64_t tick_ns;
 
@@ -225,11 +224,7 @@ struct cohi_endpoint {
     bool sweep;       /* a link has ended whose endpoint is to be closed */
     bool leaving;
 
-    struct cohi_ucx_event *first_event, *last_event; /* that core is to be told */
-    atomic_int events;
-    pthread_mutex_t telling; /* held by the one that tells them */
-    atomic_int rings;        /* something happened that core is not told yet */
-    atomic_int attends;      /* something came by which core may go on with its messages */
+    cohi_events events; /* upcalls that are due */
 
     int wake;
     int worker_fd;
@@ -237,6 +232,7 @@ struct cohi_endpoint {
     bool started;
     atomic_int stopping;
     uint64_t last_tick_ns;
+    atomic_uint visits; /* of threads that wait, which let UCX work themselves */
 };
 
 /* UCX makes system calls; a thread must not be cancelled inside. */
@@ -322,37 +318,6 @@ void cohi_ucx_arrivals_drop(cohi_ucx_link *link);
 /* Does what the frame says. If it was fetched, and UCX's descriptor is taken, *taken is set. NULL, or
  * what is wrong. */
 const char *cohi_ucx_serve(cohi_ucx_link *link, const cohi_ucx_arrival *arrival, bool *taken);
-
-/* ---- events.c ---- */
-
-typedef enum cohi_ucx_happening {
-    COHI_UCX_DELIVERED,
-    COHI_UCX_HAS_LEFT,
-    COHI_UCX_IS_LOST,
-    COHI_UCX_IS_SILENT
-} cohi_ucx_happening;
-
-typedef struct cohi_ucx_event {
-    struct cohi_ucx_event *next;
-    cohi_ucx_happening kind;
-    int rank;
-    cohi_loss loss;
-    uint64_t silent_ns;
-    size_t count;
-    unsigned char bytes[]; /* of a message */
-} cohi_ucx_event;
-
-/* A new event with room for so many bytes; NULL: no memory. Lock held, as for the next. */
-cohi_ucx_event *cohi_ucx_event_new(cohi_ucx_happening kind, int rank, size_t count);
-void cohi_ucx_event_add(cohi_endpoint *endpoint, cohi_ucx_event *event);
-
-/* Core is told that an op is done or memory has changed, if so. No lock held. */
-void cohi_ucx_ring(cohi_endpoint *endpoint);
-
-/* Core is told of all events, by one thread at a time. No lock held, of core's neither. */
-void cohi_ucx_tell(cohi_endpoint *endpoint);
-
-void cohi_ucx_events_free(cohi_endpoint *endpoint);
 
 /* ---- thread.c ---- */
 

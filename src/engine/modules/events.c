@@ -1,0 +1,103 @@
+#include "engine/modules/events.h"
+
+#include <stdlib.h>
+
+void cohi_events_open(cohi_events *events, const cohi_upcalls *upcalls, void *world)
+{
+    *events = (cohi_events){.upcalls = upcalls, .world = world};
+    pthread_mutex_init(&events->lock, NULL);
+    pthread_mutex_init(&events->telling, NULL);
+}
+
+cohi_event *cohi_event_new(cohi_event_kind kind, int rank, size_t count)
+{
+    cohi_event *event = malloc(sizeof *event + count);
+    if (event)
+        *event = (cohi_event){.kind = kind, .rank = rank, .count = count};
+    return event;
+}
+
+void cohi_events_add(cohi_events *events, cohi_event *event)
+{
+    if (!event)
+        return;
+    pthread_mutex_lock(&events->lock);
+    if (events->last)
+        events->last->next = event;
+    else
+        events->first = event;
+    events->last = event;
+    atomic_store(&events->pending, 1);
+    pthread_mutex_unlock(&events->lock);
+}
+
+static cohi_event *take(cohi_events *events)
+{
+    pthread_mutex_lock(&events->lock);
+    cohi_event *event = events->first;
+    if (event)
+        events->first = event->next;
+    if (!events->first) {
+        events->last = NULL;
+        atomic_store(&events->pending, 0);
+    }
+    pthread_mutex_unlock(&events->lock);
+    return event;
+}
+
+static void tell_one(cohi_events *events, const cohi_event *event)
+{
+    const cohi_upcalls *upcalls = events->upcalls;
+    switch (event->kind) {
+    case COHI_EVENT_DELIVERED:
+        upcalls->deliver(events->world, event->rank, event->bytes, event->count);
+        atomic_store_explicit(&events->attends, 1, memory_order_relaxed);
+        break;
+    case COHI_EVENT_LEFT:
+        upcalls->left(events->world, event->rank);
+        break;
+    case COHI_EVENT_LOST:
+        upcalls->lost(events->world, event->rank, event->loss, 0);
+        break;
+    case COHI_EVENT_SILENT:
+        upcalls->silent(events->world, event->rank, event->silent_ns);
+        break;
+    }
+}
+
+void cohi_events_ring(cohi_events *events)
+{
+    if (atomic_load_explicit(&events->rings, memory_order_relaxed)
+        && atomic_exchange(&events->rings, 0))
+        events->upcalls->arrived(events->world);
+}
+
+/* Whoever finds another at it leaves it to that one, which looks again after it has let go. */
+void cohi_events_tell(cohi_events *events)
+{
+    cohi_event *event;
+    while (atomic_load(&events->pending) && pthread_mutex_trylock(&events->telling) == 0) {
+        while ((event = take(events))) {
+            tell_one(events, event);
+            free(event);
+        }
+        pthread_mutex_unlock(&events->telling);
+    }
+    cohi_events_ring(events);
+}
+
+void cohi_events_attend(cohi_events *events)
+{
+    if (!atomic_load_explicit(&events->attends, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&events->attends, 0, memory_order_relaxed);
+    events->upcalls->attend(events->world);
+}
+
+void cohi_events_close(cohi_events *events)
+{
+    for (cohi_event *event; (event = take(events));)
+        free(event);
+    pthread_mutex_destroy(&events->lock);
+    pthread_mutex_destroy(&events->telling);
+}

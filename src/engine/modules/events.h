@@ -1,0 +1,62 @@
+/*
+ * events.h - what an engine has to tell core, kept until no lock of the engine's is held.
+ *
+ * Whoever moves bytes adds events with its locks held; cohi_events_tell makes the upcalls, by one thread
+ * at a time and in order. `rings` says that an op is done or memory has changed, `attends` that core may
+ * go on with its messages.
+ */
+#ifndef COHI_ENGINE_MODULES_EVENTS_H
+#define COHI_ENGINE_MODULES_EVENTS_H
+
+#include "engine/engine.h"
+
+#include <pthread.h>
+
+typedef enum cohi_event_kind {
+    COHI_EVENT_DELIVERED,
+    COHI_EVENT_LEFT,
+    COHI_EVENT_LOST,
+    COHI_EVENT_SILENT
+} cohi_event_kind;
+
+typedef struct cohi_event {
+    struct cohi_event *next;
+    cohi_event_kind kind;
+    int rank;
+    cohi_loss loss;
+    uint64_t silent_ns;
+    size_t count;
+    unsigned char bytes[]; /* of a message */
+} cohi_event;
+
+typedef struct cohi_events {
+    const cohi_upcalls *upcalls;
+    void *world;
+    pthread_mutex_t lock; /* of the list; no other is taken inside */
+    cohi_event *first, *last;
+    atomic_int pending;
+    pthread_mutex_t telling; /* held by the one that tells them */
+    atomic_int rings;
+    atomic_int attends;
+} cohi_events;
+
+void cohi_events_open(cohi_events *events, const cohi_upcalls *upcalls, void *world);
+void cohi_events_close(cohi_events *events);
+
+/* A new event with room for so many bytes; NULL: no memory. */
+cohi_event *cohi_event_new(cohi_event_kind kind, int rank, size_t count);
+
+/* Takes the event. NULL is ignored: silence is told again, and the end of a rank is found by whoever
+ * needs it. */
+void cohi_events_add(cohi_events *events, cohi_event *event);
+
+/* Core is told that an op is done or memory has changed, if so. No lock held. */
+void cohi_events_ring(cohi_events *events);
+
+/* Core is told of all events. No lock held, of core's neither. */
+void cohi_events_tell(cohi_events *events);
+
+/* Lets core move messages, if something came by which it may. From a thread of the engine. */
+void cohi_events_attend(cohi_events *events);
+
+#endif

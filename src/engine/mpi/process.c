@@ -1,0 +1,269 @@
+#include "engine/mpi/mpi.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SETTLE_NS (100 * COHI_NS_PER_MS)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static const cohi_mpi_library *started;
+static bool watched;         /* MPI_Finalize is noticed */
+static int initialised_here; /* the process in which this module called MPI_Init_thread; 0: none */
+static cohi_endpoint *endpoints;
+static atomic_bool spoiled; /* a rank was lost, or a world not left in order */
+
+void cohi_mpi_spoil(void)
+{
+    atomic_store(&spoiled, true);
+}
+
+bool cohi_mpi_is_finalized(const cohi_mpi_library *library)
+{
+    int finalized = 0;
+    return library->MPI_Finalized(&finalized) == MPI_SUCCESS && finalized;
+}
+
+/* ---- the end of MPI ---- */
+
+static int copy_nothing(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)comm, (void)key, (void)extra, (void)in, (void)out;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, while all of MPI still works. */
+static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    pthread_mutex_lock(&lock);
+    for (cohi_endpoint *endpoint = endpoints; endpoint; endpoint = endpoint->next)
+        cohi_mpi_shut(endpoint);
+    pthread_mutex_unlock(&lock);
+    return MPI_SUCCESS;
+}
+
+static void watch_finalize(const cohi_mpi_library *library)
+{
+    int key;
+    if (!watched
+        && library->MPI_Comm_create_keyval(copy_nothing, on_finalize, &key, NULL) == MPI_SUCCESS)
+        watched = library->MPI_Comm_set_attr(library->self, key, NULL) == MPI_SUCCESS;
+}
+
+#if defined(OPEN_MPI)
+static void settle(const cohi_mpi_library *mpi)
+{
+    (void)mpi;
+}
+#else
+/*
+ * MPICH over UCX (4.0.2, TCP) may never come out of MPI_Finalize: a process closes its connections, for
+ * which the other side must still answer, while that waits for it by other means. Any program can run
+ * into it, and one whose last messages are just under way often does. So all meet first, and let the
+ * connections come to rest.
+ */
+static void settle(const cohi_mpi_library *mpi)
+{
+    MPI_Request meeting;
+    MPI_Status ignored;
+    int done = mpi->MPI_Ibarrier(mpi->world, &meeting) != MPI_SUCCESS;
+    while (!done && mpi->MPI_Test(&meeting, &done, &ignored) == MPI_SUCCESS && !done)
+        sched_yield();
+    for (uint64_t until_ns = cohi_now_ns() + SETTLE_NS; cohi_now_ns() < until_ns; sched_yield())
+        (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi->world, &done, &ignored);
+}
+#endif
+
+/*
+ * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed, and
+ * nobody was lost. Of one that does not, mpirun finds that it ended without. Not in a child that was forked.
+ */
+static void finalize_at_exit(void)
+{
+    if (initialised_here != (int)getpid() || endpoints || atomic_load(&spoiled)
+        || cohi_mpi_is_finalized(started))
+        return;
+    settle(started);
+    (void)started->MPI_Finalize();
+}
+
+/* ---- the start ---- */
+
+/* Where the program has closed a standard stream, MPI would get its number, now or for a connection that it
+ * makes later, and take what the program does with the stream. */
+static void fill_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            return; /* no /dev/null here, or another thread was first: as it was */
+}
+
+/* Threads that MPI starts are none of the program's, which could still do something for ranks that wait. */
+enum { THREADS = 256 };
+
+struct threads {
+    int count;
+    int ids[THREADS];
+};
+
+static void list_threads(struct threads *found)
+{
+    DIR *folder = opendir("/proc/self/task");
+    found->count = 0;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (found->count < THREADS && entry->d_name[0] != '.')
+            found->ids[found->count++] = atoi(entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+static bool has_thread(const struct threads *threads, int id)
+{
+    for (int i = 0; i < threads->count; i++)
+        if (threads->ids[i] == id)
+            return true;
+    return false;
+}
+
+static void mark_new_threads(const struct threads *before)
+{
+    struct threads now;
+    list_threads(&now);
+    for (int i = 0; i < now.count; i++)
+        if (!has_thread(before, now.ids[i]))
+            cohi_os_thread_serves_as(now.ids[i], true);
+}
+
+/* Open MPI takes over the signals of a crash. They stay the program's. */
+static int initialise(const cohi_mpi_library *library)
+{
+    enum { FIRST = 1, LAST = 31 };
+    struct sigaction kept[LAST + 1];
+    struct threads before;
+    int level;
+    fill_streams();
+    list_threads(&before);
+    for (int number = FIRST; number <= LAST; number++)
+        sigaction(number, NULL, &kept[number]);
+    int error = library->MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    for (int number = FIRST; number <= LAST; number++)
+        if (number != SIGKILL && number != SIGSTOP)
+            sigaction(number, &kept[number], NULL);
+    mark_new_threads(&before);
+    return error;
+}
+
+static coh_status start(const cohi_mpi_library *library)
+{
+    int is_initialised = 0;
+    if (cohi_mpi_is_finalized(library))
+        return cohi_fail(COH_NOT_AVAILABLE,
+                         "mpi: MPI was finalized in this process, and cannot be started again");
+    (void)library->MPI_Initialized(&is_initialised);
+    started = library;
+    if (!is_initialised) {
+        int error = initialise(library);
+        if (error != MPI_SUCCESS)
+            return cohi_fail(COH_NOT_AVAILABLE, "mpi: MPI_Init_thread failed with error %d", error);
+        initialised_here = (int)getpid();
+        if (atexit(finalize_at_exit) != 0)
+            return cohi_fail(COH_NO_MEMORY, "mpi: no room to have MPI finalized at exit");
+    }
+    watch_finalize(library);
+    return COH_OK;
+}
+
+/* What less than MPI_THREAD_SERIALIZED allows. */
+static coh_status check_thread(const cohi_mpi_library *library, int level)
+{
+    int is_main = 1;
+    if (level < MPI_THREAD_SERIALIZED)
+        (void)library->MPI_Is_thread_main(&is_main);
+    if (is_main)
+        return COH_OK;
+    return cohi_fail(COH_UNSUPPORTED,
+                     "mpi: MPI was initialised for calls of its main thread alone, and this is "
+                     "another; MPI_Init_thread with MPI_THREAD_MULTIPLE allows all");
+}
+
+coh_status cohi_mpi_start(const cohi_mpi_library **library, int *level)
+{
+    coh_status status = cohi_mpi_library_open(library);
+    if (status != COH_OK)
+        return status;
+    pthread_mutex_lock(&lock);
+    status = start(*library);
+    pthread_mutex_unlock(&lock);
+    if (status != COH_OK)
+        return status;
+    *level = MPI_THREAD_SINGLE;
+    (void)(*library)->MPI_Query_thread(level);
+    return check_thread(*library, *level);
+}
+
+void cohi_mpi_process_add(cohi_endpoint *endpoint)
+{
+    pthread_mutex_lock(&lock);
+    endpoint->next = endpoints;
+    endpoints = endpoint;
+    pthread_mutex_unlock(&lock);
+}
+
+void cohi_mpi_process_remove(cohi_endpoint *endpoint)
+{
+    pthread_mutex_lock(&lock);
+    cohi_endpoint **place = &endpoints;
+    while (*place && *place != endpoint)
+        place = &(*place)->next;
+    if (*place)
+        *place = endpoint->next;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- rank and size ---- */
+
+static coh_status begin_job(uint64_t deadline_ns, int *rank, int *size)
+{
+    const cohi_mpi_library *library;
+    int level;
+    (void)deadline_ns; /* MPI cannot be told */
+    coh_status status = cohi_mpi_start(&library, &level);
+    if (status != COH_OK)
+        return status;
+    (void)library->MPI_Comm_rank(library->world, rank);
+    (void)library->MPI_Comm_size(library->world, size);
+    return COH_OK;
+}
+
+static coh_status share_job(void *bytes, size_t count, uint64_t deadline_ns)
+{
+    (void)deadline_ns;
+    if (count > INT_MAX)
+        return cohi_fail(COH_LIMIT, "mpi: %zu bytes are too many to share", count);
+    int error = started->MPI_Bcast(bytes, (int)count, started->byte, 0, started->world);
+    return error == MPI_SUCCESS
+               ? COH_OK
+               : cohi_fail(COH_TRANSPORT, "mpi: MPI_Bcast failed with error %d", error);
+}
+
+/* MPI goes on until the process ends: it can be started once. */
+static void end_job(void)
+{
+}
+
+const cohi_engine_job cohi_mpi_job = {
+    .size = sizeof cohi_mpi_job,
+    .begin = begin_job,
+    .share = share_job,
+    .end = end_job,
+};

@@ -1,0 +1,189 @@
+/*
+ * poll.c - a rank that waits reads its links itself: no thread has to be woken, and none takes its core.
+ *
+ * Links are in a set of their own, which is in the thread's. The first look of a rank takes it out; a
+ * timer then lets the thread see whether ranks still look. It puts the set back when none did since it
+ * rang last, and so does a rank that is about to sleep. So what arrives for a rank that has just
+ * ended its wait, and computes, is late by two periods at most.
+ */
+#include "engine/tcp/tcp.h"
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/os.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* Each ring costs a rank that polls some 5 us of its core. */
+#define PERIOD_NS (250 * COHI_NS_PER_US)
+
+/* Up to so many links are read without asking which. An empty read takes about as long as the question. */
+enum { ASKED_ALL = 4, EVENTS = 16 };
+
+/* ---- taking and giving back ---- */
+
+static void heed_links(cohi_endpoint *endpoint, bool heeds)
+{
+    struct epoll_event event = {.events = heeds ? EPOLLIN : 0,
+                                .data.ptr = &endpoint->poll.links_source};
+    (void)epoll_ctl(endpoint->epoll, EPOLL_CTL_MOD, endpoint->links_epoll, &event);
+}
+
+static void set_timer(cohi_endpoint *endpoint, uint64_t period_ns)
+{
+    struct timespec period = {.tv_nsec = (long)period_ns};
+    struct itimerspec setting = {.it_value = period, .it_interval = period};
+    (void)timerfd_settime(endpoint->poll.timer, 0, &setting, NULL);
+}
+
+static void change_hands(cohi_endpoint *endpoint, bool taken)
+{
+    cohi_tcp_poll *poll = &endpoint->poll;
+    pthread_mutex_lock(&poll->lock);
+    if (atomic_load(&poll->taken) != taken) {
+        set_timer(endpoint, taken ? PERIOD_NS : 0);
+        heed_links(endpoint, !taken);
+        atomic_store(&poll->taken, taken);
+    }
+    pthread_mutex_unlock(&poll->lock);
+}
+
+void cohi_tcp_poll_look(cohi_endpoint *endpoint)
+{
+    cohi_tcp_poll *poll = &endpoint->poll;
+    uint64_t ignored;
+    unsigned calls = atomic_load_explicit(&poll->calls, memory_order_relaxed);
+    if (read(poll->timer, &ignored, sizeof ignored) < 0)
+        return;
+    if (calls == poll->seen)
+        change_hands(endpoint, false);
+    poll->seen = calls;
+}
+
+/* ---- looking ---- */
+
+/* What is being called is the thread's. */
+static bool is_called(cohi_tcp_state state)
+{
+    return state > COHI_TCP_IDLE && state < COHI_TCP_OPEN;
+}
+
+static cohi_tcp_state write_more(cohi_tcp_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    cohi_tcp_state state = link->state;
+    if (state == COHI_TCP_OPEN && link->out.armed)
+        cohi_tcp_flush(link, NULL);
+    pthread_mutex_unlock(&link->lock);
+    return state;
+}
+
+/* Whether the link needs nobody else. */
+static bool look_at(cohi_tcp_link *link)
+{
+    if (pthread_mutex_trylock(&link->reading) != 0)
+        return true;
+    cohi_tcp_state state = write_more(link);
+    if (state == COHI_TCP_OPEN)
+        cohi_tcp_receive(link);
+    pthread_mutex_unlock(&link->reading);
+    return !is_called(state);
+}
+
+static bool look_at_all(cohi_endpoint *endpoint, int count)
+{
+    bool enough = true;
+    for (int i = 0; i < count; i++)
+        enough = look_at(endpoint->made[i]) && enough;
+    return enough;
+}
+
+static bool look_at_those_with_events(cohi_endpoint *endpoint)
+{
+    struct epoll_event events[EVENTS];
+    bool enough = true;
+    int count = epoll_wait(endpoint->links_epoll, events, EVENTS, 0);
+    for (int i = 0; i < count; i++)
+        enough = look_at(events[i].data.ptr) && enough;
+    return enough;
+}
+
+/* Whether all links are open, or not needed. */
+static bool all_settled(cohi_endpoint *endpoint, int count)
+{
+    bool settled = true;
+    for (int i = 0; i < count && settled; i++) {
+        cohi_tcp_link *link = endpoint->made[i];
+        pthread_mutex_lock(&link->lock);
+        settled = !is_called(link->state);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return settled;
+}
+
+static void look(cohi_endpoint *endpoint, int count)
+{
+    bool enough =
+        count > ASKED_ALL ? look_at_those_with_events(endpoint) : look_at_all(endpoint, count);
+    if (!enough)
+        cohi_tcp_rest(endpoint);
+    cohi_tcp_tell(endpoint);
+}
+
+void cohi_tcp_progress(cohi_endpoint *endpoint)
+{
+    cohi_tcp_poll *poll = &endpoint->poll;
+    int count = atomic_load_explicit(&endpoint->made_count, memory_order_acquire);
+    if (count == 0 || poll->timer < 0)
+        return;
+    int held = cohi_cancel_hold();
+    bool taken = atomic_load_explicit(&poll->taken, memory_order_relaxed);
+    if (!taken && all_settled(endpoint, count)) {
+        change_hands(endpoint, true);
+        taken = true;
+    }
+    atomic_fetch_add_explicit(&poll->calls, 1, memory_order_relaxed);
+    if (taken)
+        look(endpoint, count);
+    cohi_cancel_release(held);
+}
+
+void cohi_tcp_rest(cohi_endpoint *endpoint)
+{
+    if (atomic_load_explicit(&endpoint->poll.taken, memory_order_relaxed))
+        change_hands(endpoint, false);
+}
+
+/* ---- opening ---- */
+
+static int add(cohi_endpoint *endpoint, int fd, void *source)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    return epoll_ctl(endpoint->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+}
+
+int cohi_tcp_poll_open(cohi_endpoint *endpoint)
+{
+    cohi_tcp_poll *poll = &endpoint->poll;
+    poll->links_source = COHI_TCP_SOURCE_LINKS;
+    poll->timer_source = COHI_TCP_SOURCE_TIMER;
+    endpoint->links_epoll = epoll_create1(EPOLL_CLOEXEC);
+    int error = endpoint->links_epoll < 0 ? errno : cohi_os_fd_above_stdio(&endpoint->links_epoll);
+    if (!error)
+        error = add(endpoint, endpoint->links_epoll, &poll->links_source);
+    if (error)
+        return error;
+    poll->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    error = poll->timer < 0 ? errno : cohi_os_fd_above_stdio(&poll->timer);
+    return error ? error : add(endpoint, poll->timer, &poll->timer_source);
+}
+
+void cohi_tcp_poll_close(cohi_endpoint *endpoint)
+{
+    cohi_os_close(endpoint->links_epoll);
+    cohi_os_close(endpoint->poll.timer);
+    pthread_mutex_destroy(&endpoint->poll.lock);
+}

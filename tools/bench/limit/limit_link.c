@@ -1,0 +1,161 @@
+#include "bench/limit/limit_link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 20 };
+
+static struct sockaddr_in at_loopback(uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+int cohi_limit_link_listen(int *listener, uint16_t *port)
+{
+    struct sockaddr_in address = at_loopback(0);
+    socklen_t length = sizeof address;
+    *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*listener < 0 || bind(*listener, (struct sockaddr *)&address, length) != 0
+        || listen(*listener, 1) != 0
+        || getsockname(*listener, (struct sockaddr *)&address, &length) != 0)
+        return -1;
+    *port = ntohs(address.sin_port);
+    return 0;
+}
+
+static int reach(int leads, int listener, uint16_t port)
+{
+    struct sockaddr_in address = at_loopback(port);
+    if (leads)
+        return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The keys are no secret: it is the work that is measured. */
+static int make_seals(cohi_limit_link *link)
+{
+    static const unsigned char secrets[2][COHI_SEAL_SECRET_BYTES] = {{1}, {2}};
+    link->seals.out = cohi_seal_new(secrets[link->leads], COHI_SEAL_SEALS, &cohi_seal_limits_usual);
+    link->seals.in =
+        cohi_seal_new(secrets[1 - link->leads], COHI_SEAL_OPENS, &cohi_seal_limits_usual);
+    link->record = malloc(COHI_SEAL_RECORD_BYTES);
+    link->plain = malloc(COHI_SEAL_RECORD_BYTES);
+    return link->seals.out && link->seals.in && link->record && link->plain ? 0 : -1;
+}
+
+int cohi_limit_link_open(cohi_limit_link *link, int leads, int listener, uint16_t port, int sealed)
+{
+    int on = 1;
+    *link = (cohi_limit_link){.fd = reach(leads, listener, port), .leads = leads};
+    if (link->fd < 0 || setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0
+        || fcntl(link->fd, F_SETFL, O_NONBLOCK) != 0)
+        return -1;
+    return sealed ? make_seals(link) : 0;
+}
+
+void cohi_limit_link_close(cohi_limit_link *link)
+{
+    cohi_seals_end(&link->seals);
+    free(link->record);
+    free(link->plain);
+    close(link->fd);
+}
+
+/* ---- bytes ---- */
+
+static int send_all(int fd, const void *bytes, size_t count)
+{
+    const char *at = bytes;
+    while (count > 0) {
+        ssize_t sent = send(fd, at, count, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN && errno != EINTR)
+            return -1;
+        at += sent > 0 ? sent : 0;
+        count -= sent > 0 ? (size_t)sent : 0;
+    }
+    return 0;
+}
+
+static int receive_all(int fd, void *bytes, size_t count)
+{
+    char *at = bytes;
+    while (count > 0) {
+        ssize_t got = recv(fd, at, count, 0);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+            return -1;
+        at += got > 0 ? got : 0;
+        count -= got > 0 ? (size_t)got : 0;
+    }
+    return 0;
+}
+
+static int send_sealed(cohi_limit_link *link, const char *bytes, size_t count)
+{
+    struct iovec part = {.iov_base = (char *)(uintptr_t)bytes, .iov_len = count};
+    size_t all = cohi_seal_close(link->seals.out, COHI_SEAL_DATA, &part, 1, link->record);
+    return all > 0 ? send_all(link->fd, link->record, all) : -1;
+}
+
+static int receive_sealed(cohi_limit_link *link, char *bytes, size_t count)
+{
+    size_t all = count + COHI_SEAL_EXTRA_BYTES;
+    if (receive_all(link->fd, link->record, all) != 0
+        || !cohi_seal_open(link->seals.in, link->record, all, link->plain))
+        return -1;
+    memcpy(bytes, link->plain, count);
+    return 0;
+}
+
+static int give(cohi_limit_link *link, const char *bytes, size_t count)
+{
+    return link->seals.out ? send_sealed(link, bytes, count) : send_all(link->fd, bytes, count);
+}
+
+static int take(cohi_limit_link *link, char *bytes, size_t count)
+{
+    return link->seals.in ? receive_sealed(link, bytes, count)
+                          : receive_all(link->fd, bytes, count);
+}
+
+/* ---- the loops ---- */
+
+int cohi_limit_link_turns(cohi_limit_link *link, uint64_t bytes, uint64_t repeats)
+{
+    char word[64] = "";
+    int failed = 0;
+    for (uint64_t i = 0; i < repeats && !failed; i++) {
+        if (link->leads)
+            failed = give(link, word, bytes) || take(link, word, bytes);
+        else
+            failed = take(link, word, bytes) || give(link, word, bytes);
+    }
+    return failed ? -1 : 0;
+}
+
+int cohi_limit_link_move(cohi_limit_link *link, char *memory, uint64_t bytes)
+{
+    size_t most = link->seals.out ? COHI_SEAL_PLAIN_BYTES : PIECE;
+    char done = 1;
+    int failed = 0;
+    for (uint64_t at = 0; at < bytes && !failed;) {
+        size_t now = bytes - at < most ? (size_t)(bytes - at) : most;
+        failed = link->leads ? give(link, memory + at, now) : take(link, memory + at, now);
+        at += now;
+    }
+    if (!failed)
+        failed = link->leads ? take(link, &done, 1) : give(link, &done, 1);
+    return failed ? -1 : 0;
+}
