@@ -64,14 +64,14 @@ static void run_all(void *(*body)(void *rank))
 /* ---- messages and memory, in the simulator ---- */
 
 static coh_world **worlds;
-static cohi_traffic before;
+static cohi_flights before;
 
 /* Since the last time. All ranks are outside of Cohort. */
-static cohi_traffic traffic_since(void)
+static cohi_flights traffic_since(void)
 {
     cohi_fabric *fabric = worlds[0]->endpoint->fabric;
     pthread_mutex_lock(&fabric->lock);
-    cohi_traffic now = fabric->traffic, since = now;
+    cohi_flights now = fabric->traffic, since = now;
     pthread_mutex_unlock(&fabric->lock);
     for (int verb = 0; verb < COHI_VERBS; verb++)
         since.flights[verb] -= before.flights[verb];
@@ -85,7 +85,7 @@ static cohi_traffic traffic_since(void)
 static void report(const char *call, int expected, bool exactly)
 {
     cohi_scale scale = cohi_scale_of(ranks, hosts);
-    cohi_traffic since = traffic_since();
+    cohi_flights since = traffic_since();
     int records = (int)(since.flights[COHI_VERB_PUT] - since.words);
     int marks = (int)since.words - records, messages = (int)since.flights[COHI_VERB_MESSAGE];
     printf("%s: %d messages between hosts, %d hints, %d looks\n", call, marks + messages,

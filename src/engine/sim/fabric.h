@@ -48,10 +48,10 @@ typedef enum cohi_verb {
 
 /* What was issued so far, of all ranks: flights by verb, and those of the puts that move a word or
  * less. */
-typedef struct cohi_traffic {
+typedef struct cohi_flights {
     uint64_t flights[COHI_VERBS];
     uint64_t words;
-} cohi_traffic;
+} cohi_flights;
 
 typedef struct cohi_word_call {
     coh_atomic_op kind;
@@ -178,7 +178,7 @@ struct cohi_fabric {
     cohi_endpoint **endpoints; /* by rank; NULL: not open */
     uint64_t step;
     uint64_t trace; /* hash of all events executed */
-    cohi_traffic traffic;
+    cohi_flights traffic;
     cohi_event *events;
 
     cohi_flight *upcalls; /* messages and notices to be told, in order */
