@@ -201,14 +201,19 @@ typedef struct coh_options {
 
 /*
  * Joins the job that the process was started in: the launcher's, or a world of one when there
- * is none. Collective over the job. `options` may be NULL.
+ * is none, or it started one process. Collective over the job. `options` may be NULL.
  *
  * Fails on every rank, naming those that are missing, when some have not come within
  * COHORT_INIT_TIMEOUT. With fall_back, an engine that is COH_NOT_AVAILABLE, or a launcher that
  * cannot be joined, gives a world of one and a warning instead.
  *
- * Other launchers' jobs cannot be joined: COH_NOT_AVAILABLE where OMPI_COMM_WORLD_SIZE, PMI_SIZE,
- * WORLD_SIZE or SLURM_STEP_NUM_TASKS is above 1 and cohort run did not start the process.
+ * Launchers are cohort run, and by their variables torchrun (TORCHELASTIC_RUN_ID), mlx.launch
+ * (MLX_RANK), PMIx (PMIX_RANK: Open MPI's mpirun, srun --mpi=pmix), PMI-1 (PMI_FD: MPICH's mpiexec,
+ * srun --mpi=pmi2), RANK with WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and Slurm's
+ * SLURM_STEP_NUM_TASKS; the first of these is joined. All after PMI-1, and the first two, need
+ * COHORT_SECRET or COHORT_SECRET_FILE for ranks of several hosts. A job that cannot be joined is
+ * COH_NOT_AVAILABLE, with the variables that were found and those that are missing: never a world
+ * of one, unless fall_back is set. cohort info shows which launcher would be used here.
  */
 COH_API coh_status coh_init(const coh_options *options, coh_world **world);
 

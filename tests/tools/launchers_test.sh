@@ -1,6 +1,6 @@
 #!/bin/bash
 # Jobs of other launchers: Open MPI's mpirun, MPICH's mpiexec, the environments of torchrun and mlx.launch, each as it
-# should go and with a rank that does not come, one that dies, and a launcher that falls silent. docs/faults.md F38, F40.
+# should go and with a rank that does not come, one that dies, and a launcher that falls silent. docs/faults.md F38.
 # What is not installed is left out and named.
 . "$(dirname "$0")/common.sh"
 meet=${2:?usage: $0 PATH_TO_COHORT PATH_TO_MEET PATH_TO_RING PATH_TO_TWICE}
