@@ -162,6 +162,11 @@ static void put_blocks(struct rig *rig, const unsigned char *source)
     }
 }
 
+static bool is_zero(const char *memory, size_t bytes)
+{
+    return memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0;
+}
+
 static void check_mischief(enum mischief mischief, bool from_caller, unsigned at)
 {
     static unsigned char source[BLOCKS * BLOCK];
@@ -169,17 +174,21 @@ static void check_mischief(enum mischief mischief, bool from_caller, unsigned at
     *plan = (struct plan){.mischief = mischief, .from_caller = from_caller, .at = at};
     struct route *route = open_route(
         &(struct proxy){.seed = 1, .reset_at = -1, .on_record = on_record, .context = plan},
-        2 * COHI_NS_PER_S);
+        COHI_NS_PER_S);
     struct rig *rig = route->rig;
     rig_fill(source, sizeof source, 1);
     forget_lines();
     put_blocks(rig, source);
     assert_int_equal(atomic_load(&plan->done), 1);
-    for (int i = 0; i < RIG_BYTES; i++) { /* no byte but those that were sent, where they belong */
+    /* No byte but those that were sent, where they belong. */
+    bool right = true;
+    for (int i = 0; i < BLOCKS * BLOCK; i++) {
         unsigned char byte = (unsigned char)rig->memory[1][i];
-        assert_true(byte == 0 || (i < BLOCKS * BLOCK && byte == source[i]));
-        assert_int_equal(rig->memory[0][i], 0);
+        right = right && (byte == 0 || byte == source[i]);
     }
+    assert_true(right);
+    assert_true(is_zero(rig->memory[1] + BLOCKS * BLOCK, RIG_BYTES - BLOCKS * BLOCK));
+    assert_true(is_zero(rig->memory[0], RIG_BYTES));
     for (int rank = 0; rank < RANKS; rank++)
         assert_true(rig_until(&rig->world[rank].lost[1 - rank], 1));
     if (mischief == TRUNCATE) {
@@ -201,7 +210,7 @@ static void mischief_ends_the_link_on_both_sides(void **state)
     coh_log_to(hear, NULL, COH_LOG_INFO);
     for (int mischief = 0; mischief < MISCHIEFS; mischief++)
         for (int from_caller = 0; from_caller < 2; from_caller++)
-            for (unsigned at = 1; at < 8; at += 3)
+            for (unsigned at = 1; at < 6; at += 3)
                 check_mischief((enum mischief)mischief, from_caller, at);
     coh_log_to(NULL, NULL, COH_LOG_OFF);
 }

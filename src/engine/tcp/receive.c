@@ -3,8 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* From one link at a time; then it is the others' turn. */
-enum { TURN_BYTES = 4 << 20 };
+enum {
+    /* From one link at a time; then it is the others' turn. */
+    TURN_BYTES = 4 << 20,
+    /* What is read before it is known where it goes is copied once more: enough for many short frames
+     * at once, and little of a long one. Behind a payload, for the next head. */
+    LOOK_BYTES = 16 << 10,
+    NEXT_BYTES = 1 << 10
+};
 
 /* ---- where a payload goes ---- */
 
@@ -106,7 +112,7 @@ static int read_payload(cohi_tcp_link *link, size_t *moved, size_t *asked, const
     pthread_mutex_lock(lock);
     char *place = sink_place(link, in->left, wrong);
     struct iovec parts[2] = {{.iov_base = place, .iov_len = place ? (size_t)in->left : 0},
-                             {.iov_base = in->bytes, .iov_len = COHI_TCP_IN_BYTES}};
+                             {.iov_base = in->bytes, .iov_len = NEXT_BYTES}};
     *asked = parts[0].iov_len + parts[1].iov_len;
     int error = *wrong ? 0 : cohi_tcp_socket_read(link->fd, parts, 2, moved);
     pthread_mutex_unlock(lock);
@@ -124,7 +130,7 @@ static int read_some(cohi_tcp_link *link, size_t *moved, size_t *asked, const ch
     *moved = 0;
     if (in->left > 0)
         return read_payload(link, moved, asked, wrong);
-    struct iovec part = {.iov_base = in->bytes + in->to, .iov_len = COHI_TCP_IN_BYTES - in->to};
+    struct iovec part = {.iov_base = in->bytes + in->to, .iov_len = LOOK_BYTES};
     *asked = part.iov_len;
     int error = cohi_tcp_socket_read(link->fd, &part, 1, moved);
     in->to += *moved;

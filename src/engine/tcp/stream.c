@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So much goes at once: the other side opens it while the next record is sealed. */
+enum { SOON_BYTES = 16 << 10 };
+
 bool cohi_tcp_stream_make(cohi_tcp_stream *stream, bool sealed)
 {
     if (!sealed)
@@ -94,6 +97,8 @@ int cohi_tcp_stream_write(cohi_tcp_link *link, const struct iovec *parts, int co
     error = seal(stream, COHI_SEAL_DATA, copy, count);
     if (error)
         *moved = 0;
+    else if (stream->out_to - stream->out_from >= SOON_BYTES)
+        (void)send_records(link); /* what comes of it is seen the next time */
     return error;
 }
 

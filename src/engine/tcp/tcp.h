@@ -144,6 +144,7 @@ enum {
     COHI_TCP_IN_BYTES = 96 << 10     /* a record, and a frame that was not whole before it */
 };
 
+/* So more than what a look reads fits there too. */
 _Static_assert((int)COHI_TCP_IN_BYTES >= (int)COHI_SEAL_PLAIN_BYTES + (int)COHI_TCP_WHOLE_BYTES
                                              + (int)sizeof(cohi_tcp_head)
                                              + (int)COHI_TCP_EXTENSION_MOST,
