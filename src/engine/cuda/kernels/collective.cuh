@@ -34,7 +34,8 @@ struct lists {
     double scales[COHI_CUDA_MEMBERS];
     const char *source_of[COHI_CUDA_MEMBERS];
     char *target_of[COHI_CUDA_MEMBERS];
-    int scaled, in_place;
+    int scaled;
+    unsigned buffers_of[COHI_CUDA_MEMBERS];
 };
 
 /* The type of calls that move elements as they are. */
@@ -122,14 +123,13 @@ __device__ inline int scanned(const cohi_cuda_call &call)
     return call.kind == SCAN ? call.index + 1 : call.kind == SCAN_EXCLUSIVE ? call.index : call.size;
 }
 
-/* What the first member of an exclusive scan gets. The pattern is of 16 bytes. */
+/* What the first member of an exclusive scan gets. */
 __device__ __noinline__ void fill_neutral(const cohi_cuda_call &call, char *target, uint64_t count,
                                     crowd crowd)
 {
-    const char *pattern = reinterpret_cast<const char *>(call.neutral);
     uint64_t bytes = count * call.element;
     for (uint64_t at = crowd.worker; at < bytes; at += crowd.workers)
-        target[at] = pattern[at % call.element];
+        target[at] = static_cast<char>(call.neutral >> at % call.element * 8);
 }
 
 /* ---- by the scratch ---- */
@@ -328,7 +328,7 @@ __device__ inline void read_posts(const cohi_cuda_call &call, lists &lists, uint
 {
     int member = static_cast<int>(threadIdx.x);
     if (member == 0)
-        lists.scaled = lists.in_place = 0;
+        lists.scaled = 0;
     __syncthreads();
     if (member < call.size) {
         bool own = member == call.index;
@@ -340,8 +340,8 @@ __device__ inline void read_posts(const cohi_cuda_call &call, lists &lists, uint
         lists.scales[member] = own ? call.scale : __ldcg(&post->scale);
         if (lists.scales[member] != 1.0)
             lists.scaled = 1;
-        if (own ? call.in_place != 0 : __ldcg(&post->in_place) != 0)
-            lists.in_place = 1;
+        lists.buffers_of[member] =
+            own ? call.buffers : static_cast<unsigned>(__ldcg(&post->buffers));
     }
     __syncthreads();
 }
@@ -422,11 +422,34 @@ __device__ inline void direct_copy(const cohi_cuda_call &call, lists &lists)
     }
 }
 
-/* Whether what a member writes to its own target could be read by others as its source. */
-__device__ inline bool collides(const cohi_cuda_call &call, const lists &lists)
+/* Whether a member's buffer that others need is private, or is written while others read it as its
+ * source. The same on all members. */
+__device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists)
 {
-    return lists.in_place
-           && (call.kind == SCAN || call.kind == SCAN_EXCLUSIVE || call.kind == ALL_TO_ALL);
+    unsigned all = ~0u, any = 0;
+    for (int member = 0; member < call.size; member++) {
+        all &= lists.buffers_of[member];
+        any |= lists.buffers_of[member];
+    }
+    bool sources = all & COHI_CUDA_SOURCE_SHARED, targets = all & COHI_CUDA_TARGET_SHARED;
+    unsigned root = lists.buffers_of[call.root];
+    switch (call.kind) {
+    case ALL_REDUCE:
+        return !sources || !targets;
+    case REDUCE:
+        return !sources || !(root & COHI_CUDA_TARGET_SHARED);
+    case GATHER:
+        return !(root & COHI_CUDA_TARGET_SHARED);
+    case SCATTER:
+        return !(root & COHI_CUDA_SOURCE_SHARED);
+    case BROADCAST:
+        return !targets || !(root & COHI_CUDA_SOURCE_SHARED);
+    case REDUCE_SCATTER:
+    case ALL_GATHER:
+        return !sources;
+    default:
+        return !sources || any & COHI_CUDA_IN_PLACE;
+    }
 }
 
 template <class type, int OP>
@@ -445,8 +468,10 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
         return false;
     tick++;
     read_posts(call, lists, blockIdx.x);
-    if (collides(call, lists))
-        return staged<type, OP>(call, lists, tick);
+    if (must_stage(call, lists))
+        return is_reduction<type>::yes && call.kind == ALL_REDUCE && call.size > 2
+                   ? sliced<type, OP>(call, lists, tick)
+                   : staged<type, OP>(call, lists, tick);
     direct_work<type, OP>(call, lists);
     if (!meet(call, tick + 1, false))
         return false;
@@ -504,7 +529,7 @@ template <class type, int OP> __device__ inline void collective(const cohi_cuda_
 
 /* Two blocks fit on a multiprocessor, so that two teams' kernels can run at a time. */
 #define COHI_CUDA_KERNEL(name, type, op)                                                 \
-    extern "C" __global__ void __launch_bounds__(COHI_CUDA_THREADS, 2)                   \
+    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, 2)                   \
         cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_call call)                    \
     {                                                                                    \
         collective<type, op>(call);                                                      \

@@ -253,7 +253,7 @@ __device__ inline void write_post(const cohi_cuda_call &call, cohi_cuda_post *po
     post->source = call.source_place;
     post->target = call.target_place;
     post->scale = call.scale;
-    post->in_place = call.in_place;
+    post->buffers = call.buffers;
 }
 
 /*
@@ -313,14 +313,14 @@ __device__ inline bool compare_posts(const cohi_cuda_call &call)
     int member = static_cast<int>(threadIdx.x);
     if (member < call.size && member != call.index) {
         cohi_cuda_flag found = load_flag(&post_of(call, call.index, member, 0)->flag);
-        bool came = found.life == call.life && found.fingerprint == call.fingerprint;
-        if (is_lost(call.status, call.ranks[member])) {
-            give_up(call, call.tick, member, COHI_CUDA_LOST, 0);
-            good = false;
-        } else if (!came) {
-            give_up(call, call.tick, member, COHI_CUDA_MISMATCH, found.fingerprint);
-            good = false;
-        }
+        bool differs = false;
+        uint32_t begun = call.tick - static_cast<uint32_t>(call.step);
+        bool came = has_come(call, found, begun, &differs);
+        bool lost = is_lost(call.status, call.ranks[member]);
+        good = came && !differs && !lost;
+        if (!good)
+            give_up(call, call.tick, member, lost || !came ? COHI_CUDA_LOST : COHI_CUDA_MISMATCH,
+                    found.fingerprint);
     }
     return __syncthreads_and(good);
 }

@@ -28,7 +28,7 @@ enum {
     COHI_CUDA_TEAMS = 64,
     COHI_CUDA_MEMBERS = 64,  /* of a team on one host's cards */
     COHI_CUDA_SEGMENTS = 64,
-    COHI_CUDA_THREADS = 512, /* of a block; one block a multiprocessor reaches the memory's bandwidth */
+    COHI_CUDA_BLOCK_THREADS = 512, /* of a block; one block a multiprocessor reaches the memory's bandwidth */
     COHI_CUDA_LOST_WORDS = 64
 };
 
@@ -42,8 +42,11 @@ typedef struct cohi_cuda_post {
     cohi_cuda_flag flag;
     uint64_t source, target; /* COHI_CUDA_PLACE of its buffers, where they are symmetric */
     double scale;            /* of its source */
-    uint64_t in_place;       /* not 0: its target is its source */
+    uint64_t buffers;        /* COHI_CUDA_IN_PLACE and so on */
 } cohi_cuda_post;
+
+/* Of a member's buffers. One that is not there, or empty, counts as symmetric. */
+enum { COHI_CUDA_IN_PLACE = 1, COHI_CUDA_SOURCE_SHARED = 2, COHI_CUDA_TARGET_SHARED = 4 };
 
 /* A segment's number and an offset in it. */
 #define COHI_CUDA_PLACE(segment, offset) ((uint64_t)(segment) << 48 | (uint64_t)(offset))
@@ -91,7 +94,8 @@ typedef struct cohi_cuda_status {
 
 /* How the data go. */
 typedef enum cohi_cuda_way {
-    COHI_CUDA_DIRECT = 0, /* from and to symmetric memory, between two ticks */
+    COHI_CUDA_DIRECT = 0, /* from and to symmetric memory, between two ticks; if the posts say that some is
+                           * private, or in the way, by the scratch */
     COHI_CUDA_STAGED = 1, /* by the scratch, a tick for each piece of it */
     COHI_CUDA_SLICED = 2  /* all_reduce by the scratch, where each member reduces a slice: two ticks */
 } cohi_cuda_way;
@@ -125,10 +129,10 @@ typedef struct cohi_cuda_call {
     uint64_t source_place, target_place; /* where symmetric */
     uint64_t fingerprint;
     double scale;
-    uint64_t neutral[2]; /* 16 bytes of it: of a scan that leaves the first member nothing */
+    uint64_t neutral;    /* bits of the element that the first member of a scan gets that leaves it out */
     uint64_t status;     /* the status page */
     uint32_t delay;      /* not 0: kernels are held up here and there, for tests; a seed */
-    uint32_t in_place;
+    uint32_t buffers;    /* as in the post */
 } cohi_cuda_call;
 
 /* A word that is waited for. */
@@ -146,14 +150,6 @@ typedef struct cohi_cuda_push {
     uint64_t value;
     uint32_t add;
 } cohi_cuda_push;
-
-/* An atomic on a word of `bits` 4 or 8 bytes. */
-typedef struct cohi_cuda_modify {
-    uint64_t word, operand, compare;
-    uint64_t result; /* 0: none */
-    int32_t op;      /* coh_atomic_op */
-    int32_t dtype;
-} cohi_cuda_modify;
 
 /* Blocks at regular distances. */
 typedef struct cohi_cuda_blocks {

@@ -1,4 +1,4 @@
-/* words.cu - waits for a word, signals and small puts, atomics, strided blocks. */
+/* words.cu - waits for a word, signals and small puts, strided blocks. */
 #include "collective.cuh"
 
 namespace {
@@ -36,39 +36,6 @@ __device__ inline int lost_writer(const cohi_cuda_word &word)
     return -1;
 }
 
-/* As coh_atomic_op. */
-enum atomic { SET_WORD = 0, ADD_WORD = 1, AND_WORD = 2, OR_WORD = 3, XOR_WORD = 4, FETCH_WORD = 5 };
-
-template <class word> __device__ inline word modify_word(const cohi_cuda_modify &modify)
-{
-    word *at = reinterpret_cast<word *>(modify.word);
-    word operand = static_cast<word>(modify.operand), compare = static_cast<word>(modify.compare);
-    switch (modify.op) {
-    case SET_WORD:
-        return atomicExch_system(at, operand);
-    case ADD_WORD:
-        return atomicAdd_system(at, operand);
-    case AND_WORD:
-        return atomicAnd_system(at, operand);
-    case OR_WORD:
-        return atomicOr_system(at, operand);
-    case XOR_WORD:
-        return atomicXor_system(at, operand);
-    case FETCH_WORD:
-        return atomicOr_system(at, static_cast<word>(0));
-    default:
-        return atomicCAS_system(at, compare, operand);
-    }
-}
-
-template <class word> __device__ inline void modify_and_keep(const cohi_cuda_modify &modify)
-{
-    __threadfence_system();
-    word before = modify_word<word>(modify);
-    if (modify.result)
-        *reinterpret_cast<word *>(modify.result) = before;
-}
-
 } /* namespace */
 
 extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cuda_word word)
@@ -94,7 +61,7 @@ extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cu
 }
 
 /* One block: the signal is stored when all of its threads have stored their part. */
-extern "C" __global__ void __launch_bounds__(COHI_CUDA_THREADS)
+extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
     cohi_cuda_push_kernel(const __grid_constant__ cohi_cuda_push push)
 {
     copy_range(reinterpret_cast<char *>(push.target),
@@ -113,17 +80,8 @@ extern "C" __global__ void __launch_bounds__(COHI_CUDA_THREADS)
         store_release(signal, push.value);
 }
 
-extern "C" __global__ void cohi_cuda_modify_kernel(const __grid_constant__ cohi_cuda_modify modify)
-{
-    bool wide = modify.dtype == 4 || modify.dtype == 8 || modify.dtype == 12; /* i64, u64, f64 */
-    if (wide)
-        modify_and_keep<unsigned long long>(modify);
-    else
-        modify_and_keep<unsigned int>(modify);
-}
-
 /* Blocks of threads take blocks of data in turn. */
-extern "C" __global__ void __launch_bounds__(COHI_CUDA_THREADS)
+extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
     cohi_cuda_strided_kernel(const __grid_constant__ cohi_cuda_blocks blocks)
 {
     for (uint64_t i = blockIdx.x; i < blocks.count; i += gridDim.x)
