@@ -88,6 +88,81 @@ if(COHORT_BUILDS_UCX)
   list(APPEND COHORT_MODULES cohort-ucx)
 endif()
 
+# Kernels are compiled by nvcc, and the driver's header is beside it; the driver itself is opened at run time.
+set(COHORT_CUDA AUTO CACHE STRING "Build the engine for memory of a card, a module: AUTO (where nvcc is found), ON or OFF")
+set_property(CACHE COHORT_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(COHORT_CUDA_ARCHITECTURES "80;90" CACHE STRING "Compute capabilities that kernels are compiled for; the last one also as PTX")
+set(COHORT_BUILDS_CUDA OFF)
+if(COHORT_CUDA)
+  find_program(COHORT_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+  if(COHORT_NVCC)
+    get_filename_component(cuda_folder ${COHORT_NVCC} REALPATH)
+    get_filename_component(cuda_folder ${cuda_folder} DIRECTORY)
+    find_path(COHORT_CUDA_INCLUDE cuda.h HINTS ${cuda_folder}/../include
+      ${cuda_folder}/../targets/x86_64-linux/include)
+  endif()
+  if(COHORT_NVCC AND COHORT_CUDA_INCLUDE)
+    set(COHORT_BUILDS_CUDA ON)
+    message(STATUS "engine cuda: built, with ${COHORT_NVCC}")
+  elseif(COHORT_CUDA STREQUAL "AUTO")
+    message(STATUS "engine cuda: not built, nvcc and cuda.h (CUDA's toolkit, COHORT_NVCC) are not there")
+  else()
+    message(FATAL_ERROR "COHORT_CUDA is ${COHORT_CUDA}, but nvcc and cuda.h (CUDA's toolkit, COHORT_NVCC) are not there")
+  endif()
+endif()
+set_property(GLOBAL PROPERTY COHORT_BUILDS_CUDA ${COHORT_BUILDS_CUDA})
+
+if(COHORT_BUILDS_CUDA)
+  set(kernel_files atomic)
+  set(kernel_flags -O3 -std=c++17 --fatbin)
+  foreach(architecture ${COHORT_CUDA_ARCHITECTURES})
+    list(APPEND kernel_flags -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  list(GET COHORT_CUDA_ARCHITECTURES -1 architecture)
+  list(APPEND kernel_flags -gencode arch=compute_${architecture},code=compute_${architecture})
+  set(kernel_folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+  set(kernel_images)
+  set(COHORT_CUDA_IMAGES "")
+  set(COHORT_CUDA_IMAGE_ROWS "")
+  file(GLOB kernel_headers CONFIGURE_DEPENDS engine/cuda/kernels/*.cuh)
+  foreach(name ${kernel_files})
+    set(kernel_source ${CMAKE_CURRENT_SOURCE_DIR}/engine/cuda/kernels/${name}.cu)
+    set(kernel_image ${kernel_folder}/${name}.fatbin)
+    add_custom_command(OUTPUT ${kernel_image}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${kernel_folder}
+      COMMAND ${COHORT_NVCC} ${kernel_flags} -I${CMAKE_CURRENT_SOURCE_DIR} -o ${kernel_image} ${kernel_source}
+      DEPENDS ${kernel_source} ${kernel_headers}
+      COMMENT "Compiling kernels of ${name}"
+      VERBATIM)
+    list(APPEND kernel_images ${kernel_image})
+    string(APPEND COHORT_CUDA_IMAGES
+      "__asm__(\".section .rodata\\n.balign 64\\n.hidden cohi_cuda_image_${name}\\n\"\n"
+      "        \".global cohi_cuda_image_${name}\\ncohi_cuda_image_${name}:\\n.incbin \\\"${kernel_image}\\\"\\n.previous\");\n"
+      "extern const unsigned char cohi_cuda_image_${name}[];\n")
+    string(APPEND COHORT_CUDA_IMAGE_ROWS "    {\"${name}\", cohi_cuda_image_${name}},\n")
+  endforeach()
+  configure_file(engine/cuda/kernels/images.c.in ${kernel_folder}/images.c @ONLY)
+  set_source_files_properties(${kernel_folder}/images.c PROPERTIES OBJECT_DEPENDS "${kernel_images}")
+  add_library(cohort-cuda-objects OBJECT
+    engine/cuda/atomic.c
+    engine/cuda/cards.c
+    engine/cuda/cuda.c
+    engine/cuda/kernels/image.c
+    engine/cuda/library.c
+    engine/cuda/memory.c
+    engine/cuda/rma.c
+    engine/cuda/under_way.c
+    ${kernel_folder}/images.c)
+  target_include_directories(cohort-cuda-objects SYSTEM PRIVATE ${COHORT_CUDA_INCLUDE})
+  add_library(cohort-cuda MODULE
+    engine/cuda/module.c
+    engine/modules/services.c
+    base/dtype.c
+    base/os_basic.c)
+  target_link_libraries(cohort-cuda PRIVATE cohort-cuda-objects Threads::Threads ${CMAKE_DL_LIBS})
+  list(APPEND COHORT_MODULES cohort-cuda)
+endif()
+
 set_property(GLOBAL PROPERTY COHORT_MODULES ${COHORT_MODULES})
 foreach(module ${COHORT_MODULES})
   target_include_directories(${module}-objects PRIVATE

@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 2
+#define COHI_CONTRACT 3
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -160,6 +160,8 @@ typedef struct cohi_engine_args {
     void *world;             /* the upcalls' first argument */
     const coh_unique_id *id; /* the job's, valid during open: what ranks of several hosts prove
                               * themselves by. NULL: the ranks are threads */
+    int device;              /* of an engine for memory of a card: its number, or -1: any */
+    int local_rank;          /* among the ranks of this host */
 } cohi_engine_args;
 
 /*
@@ -176,6 +178,15 @@ typedef struct cohi_engine_facts {
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
     int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
+
+    /* Of an engine for memory that is not the host's, which has segments for further heaps beside the
+     * world's own engine. */
+    int grows_by_keys;      /* what `commit` adds reaches the peers by another export and attach */
+    uint64_t growth_bytes;  /* least that a segment grows by; 0: any */
+    uint64_t control_bytes; /* of a control segment, which it fills itself; 0: none */
+    uint64_t memory_bytes;  /* of the card */
+    int device;             /* its number */
+    int sharing;            /* how ranks share it: a coh_cuda_sharing */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */
@@ -245,6 +256,16 @@ typedef enum cohi_memory_kind {
     COHI_MEMORY_CUDA = 1,
 } cohi_memory_kind;
 
+/* What an address is to the CPU and to a card. */
+typedef enum cohi_place {
+    COHI_PLACE_HOST = 0,   /* ordinary memory: the CPU's alone, as far as the engine knows */
+    COHI_PLACE_PINNED = 1, /* memory of the host that the card reaches too */
+    COHI_PLACE_CARD = 2,   /* the CPU cannot load it */
+    COHI_PLACE_OTHER = 3   /* of another card than the endpoint's */
+} cohi_place;
+
+#define COHI_UNKNOWN_BYTES UINT64_MAX
+
 typedef struct cohi_segment_spec {
     int id;
     cohi_memory_kind kind;
@@ -289,6 +310,27 @@ typedef struct cohi_engine_memory {
     /* Where this rank can load and store that region, or NULL: then by `rma`. Fixed after attach.
      */
     void *(*peer_pointer)(cohi_endpoint *endpoint, int id, int rank);
+
+    /* The rest is of memory that is not the host's, and NULL elsewhere. */
+
+    /* Where what runs on this rank's card loads and stores that region, which the CPU cannot; NULL: it
+     * cannot either. Fixed after attach. */
+    void *(*peer_address)(cohi_endpoint *endpoint, int id, int rank);
+
+    /* Sets `bytes` of this rank's segment to zero. */
+    coh_status (*zero)(cohi_endpoint *endpoint, int id, uint64_t offset, uint64_t bytes,
+                       cohi_op *op);
+
+    /* Copies between any two places that this process can name, its own host memory, memory of its
+     * cards, and what peer_address gave. They do not overlap. */
+    coh_status (*copy)(cohi_endpoint *endpoint, void *target, const void *source, size_t bytes,
+                       cohi_op *op);
+
+    /* Bytes that could be committed now; COHI_UNKNOWN_BYTES: it cannot be told. */
+    uint64_t (*available)(cohi_endpoint *endpoint);
+
+    /* What sort of memory `pointer` is in. */
+    cohi_place (*place_of)(cohi_endpoint *endpoint, const void *pointer);
 } cohi_engine_memory;
 
 /* ---- rma: one-sided operations on regions that are not mapped ---- */
@@ -374,6 +416,25 @@ typedef struct cohi_engine_channel {
                        const void *body, size_t body_bytes, cohi_op *op);
 } cohi_engine_channel;
 
+/* ---- cards: what an engine for memory of a card finds on this host ---- */
+
+typedef struct cohi_engine_card {
+    size_t size;
+    char name[64];
+    unsigned char uuid[16];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    uint64_t memory; /* bytes */
+    int driver;      /* version of its interface: 12080 is 12.8 */
+    int mps;         /* not 0: its contexts are shared by MPS */
+} cohi_engine_card;
+
+typedef struct cohi_engine_cards {
+    size_t size;
+    coh_status (*count)(int *count);
+    coh_status (*look)(int device, cohi_engine_card *card); /* `device` is below the count */
+} cohi_engine_cards;
+
 /* ---- the descriptor ---- */
 
 typedef struct cohi_engine {
@@ -385,6 +446,8 @@ typedef struct cohi_engine {
     const cohi_engine_rma *rma;
     const cohi_engine_atomic *atomic;
     const cohi_engine_channel *channel;
+    const struct cohi_engine_stream *stream; /* engine/stream.h */
+    const cohi_engine_cards *cards;
 
     /* The library behind it, its version and what it was told to use, for people to read, once a probe
      * went well. False: it cannot be told. NULL: there is no library. */

@@ -94,9 +94,6 @@ typedef struct cohi_engine_stream {
 
     /* The first failure, if any. Does not wait. */
     void (*failure)(cohi_endpoint *endpoint, cohi_stream_failure *failure);
-
-    /* Whether `pointer` is memory of a card, or pinned memory that the card can reach. */
-    bool (*is_device)(cohi_endpoint *endpoint, const void *pointer);
 } cohi_engine_stream;
 
 #endif
