@@ -86,12 +86,21 @@ typedef struct test_call {
 
 enum { CALL_MEMBERS = 16, CALL_GUARD = 64 };
 
+/* How calls are made on memory of a card in the order of a stream: set in a rig that is open. */
+typedef struct call_card {
+    coh_status (*run)(const coh_collective *described, void *arg); /* and waits for it */
+    bool (*copy)(void *target, const void *source, size_t bytes);  /* to and from the card */
+    unsigned char *own; /* two areas of memory of the card that is not symmetric */
+    void *arg;
+} call_card;
+
 typedef struct call_rig {
     coh_world *world;
+    const call_card *card;     /* NULL: by calls of the host */
     size_t room;               /* bytes of an area */
     unsigned char *heap, *own; /* two areas each; heap is NULL where there is none */
     unsigned char *image[2];   /* what the areas must hold afterwards */
-    unsigned char *mirror;     /* of `heap`, where that is on a card; else NULL */
+    unsigned char *mirror;     /* of what is on a card; else NULL */
     unsigned char *area[2];  /* of the call under way: source's, target's, where they can be seen */
     unsigned char *place[2]; /* and where they are: the same but for a card's */
     size_t used[2];          /* bytes of them */

@@ -274,10 +274,10 @@ bool call_rig_close(call_rig *rig)
     return !rig->heap || CHECK_OK(coh_free(rig->world, rig->heap));
 }
 
-/* On a card both are there, or both are memory of the host: one of each is a call of its own. */
-static bool in_heap(const test_call *call, int side, crowd who)
+/* On a card all members' buffers are of one kind; by calls of the host both of them are. */
+static bool in_heap(const call_rig *rig, const test_call *call, int side, crowd who)
 {
-    if (test_uses_card())
+    if (test_uses_card() && (!rig->card || call->place == PLACE_BY_MEMBER))
         return call->place != PLACE_PRIVATE;
     switch (call->place) {
     case PLACE_HEAP:
@@ -297,10 +297,11 @@ static void take_area(call_rig *rig, const test_call *call, int side, crowd who,
 {
     size_t element = coh_dtype_size(call->dtype);
     size_t shift = call->shifted ? element * (1 + (size_t)(call->seed >> side) % 7) : 0;
-    bool shared = rig->heap && in_heap(call, side, who);
-    rig->place[side] = (shared ? rig->heap : rig->own) + (size_t)side * rig->room;
-    rig->area[side] =
-        shared && rig->mirror ? rig->mirror + (size_t)side * rig->room : rig->place[side];
+    bool shared = rig->heap && in_heap(rig, call, side, who);
+    unsigned char *own = rig->card ? rig->card->own : rig->own;
+    bool on_card = rig->mirror && (shared || rig->card);
+    rig->place[side] = (shared ? rig->heap : own) + (size_t)side * rig->room;
+    rig->area[side] = on_card ? rig->mirror + (size_t)side * rig->room : rig->place[side];
     rig->used[side] = 2 * CALL_GUARD + shift + span * element;
     if (rig->used[side] > rig->room)
         test_fail("the rig has areas of %zu bytes, and %zu are needed", rig->room, rig->used[side]);
@@ -359,6 +360,9 @@ static bool move_mirror(const call_rig *rig, int side, bool there)
     int rank = coh_rank(rig->world);
     if (rig->area[side] == rig->place[side] || rig->used[side] == 0)
         return true;
+    if (rig->card)
+        return CHECK(rig->card->copy(there ? rig->place[side] : rig->area[side],
+                                     there ? rig->area[side] : rig->place[side], rig->used[side]));
     if (!there)
         return CHECK_OK(
             coh_get(rig->world, rig->area[side], rig->place[side], rig->used[side], rank));

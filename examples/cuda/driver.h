@@ -1,5 +1,5 @@
 /*
- * cuda_driver.h - what these examples need of CUDA beside cohort-cuda.h: a stream, kernels, a graph.
+ * driver.h - what these examples need of CUDA beside cohort-cuda.h: a stream, kernels, a graph.
  *
  * A program that is compiled with CUDA includes its headers instead, and passes its own streams. This one
  * opens the driver when it runs, so that the examples build everywhere, and say what is missing where

@@ -1,11 +1,11 @@
 /*
- * cuda_ring.c - the first program on a card: each rank's number travels around the ring, from card memory to
+ * ring.c - the first program on a card: each rank's number travels around the ring, from card memory to
  * card memory, until it is home again.
  *
  * All steps are enqueued at once. Each waits on the stream for the left neighbour's signal and passes on what
  * came with it; the host waits a single time, at the end.
  */
-#include "cuda_driver.h"
+#include "driver.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /*
- * cuda_halo.c - heat that spreads along a rod in the memory of cards, in the order of a stream.
+ * halo.c - heat that spreads along a rod in the memory of cards, in the order of a stream.
  *
  * Each rank owns CELLS cells and the halo, a copy of the nearest cell of each neighbour. In every step it
  * puts its outermost cells into the neighbours' halos, with a signal; waits for theirs; and computes the next
@@ -10,7 +10,7 @@
  *
  * At the end each rank compares its cells with those that it gets by computing the whole rod itself.
  */
-#include "cuda_driver.h"
+#include "driver.h"
 
 #include <math.h>
 

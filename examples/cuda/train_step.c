@@ -1,5 +1,5 @@
 /*
- * cuda_train_step.c - data-parallel training on cards: each rank has a part of the examples, all have the same
+ * train_step.c - data-parallel training on cards: each rank has a part of the examples, all have the same
  * model, and the gradients are added on the stream between two kernels.
  *
  * One step is a kernel for the gradient, coh_cuda_all_reduce and a kernel for the new weights. It is recorded
@@ -8,7 +8,7 @@
  * The model is linear. Checked at the end: the weights have the same bits on all ranks, and are those that
  * the examples were made with.
  */
-#include "cuda_driver.h"
+#include "driver.h"
 
 #include <math.h>
 #include <string.h>
@@ -125,7 +125,7 @@ int main(void)
     coh_heap *heap = cuda_open(world, 0);
     int rank = coh_rank(world), size = coh_size(world);
     if (size > 8) {
-        fprintf(stderr, "cuda_train_step: at most 8 ranks, not %d\n", size);
+        fprintf(stderr, "train_step: at most 8 ranks, not %d\n", size);
         return 1;
     }
     check(coh_heap_malloc(heap, sizeof *on_card, (void **)&on_card));
