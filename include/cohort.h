@@ -969,12 +969,17 @@ typedef enum coh_heap_kind {
 typedef struct coh_heap_options {
     size_t size; /* sizeof(coh_heap_options), so that the struct can grow */
     coh_heap_kind kind;
-    uint64_t bytes; /* most that it can grow to on each rank, at most 2^47; 0: as the world's own */
+    uint64_t
+        bytes;  /* most that it can grow to on each rank, at most 2^47; 0: as the world's own, or
+                     * all that the card has */
+    int device; /* of kind cuda: the card's number on this host, from 0; -1: one that fits, which
+                     * is coh_local_rank modulo the cards. Ranks may differ in it. A rank has one card:
+                     * that of its first such heap */
 } coh_heap_options;
 
-#define COH_HEAP_OPTIONS_INIT                      \
-    {                                              \
-        sizeof(coh_heap_options), COH_HEAP_HOST, 0 \
+#define COH_HEAP_OPTIONS_INIT                          \
+    {                                                  \
+        sizeof(coh_heap_options), COH_HEAP_HOST, 0, -1 \
     }
 
 /*

@@ -113,8 +113,8 @@ endif()
 set_property(GLOBAL PROPERTY COHORT_BUILDS_CUDA ${COHORT_BUILDS_CUDA})
 
 if(COHORT_BUILDS_CUDA)
-  set(kernel_files atomic)
-  set(kernel_flags -O3 -std=c++17 --fatbin)
+  set(kernel_files atomic copies reduce_float reduce_integer reduce_small words)
+  set(kernel_flags -O3 -std=c++17 --fatbin --fmad=false -Xfatbin -compress-all)
   foreach(architecture ${COHORT_CUDA_ARCHITECTURES})
     list(APPEND kernel_flags -gencode arch=compute_${architecture},code=sm_${architecture})
   endforeach()
@@ -124,7 +124,7 @@ if(COHORT_BUILDS_CUDA)
   set(kernel_images)
   set(COHORT_CUDA_IMAGES "")
   set(COHORT_CUDA_IMAGE_ROWS "")
-  file(GLOB kernel_headers CONFIGURE_DEPENDS engine/cuda/kernels/*.cuh)
+  file(GLOB kernel_headers CONFIGURE_DEPENDS engine/cuda/kernels/*.cuh engine/cuda/kernels/shared.h)
   foreach(name ${kernel_files})
     set(kernel_source ${CMAKE_CURRENT_SOURCE_DIR}/engine/cuda/kernels/${name}.cu)
     set(kernel_image ${kernel_folder}/${name}.fatbin)
@@ -146,11 +146,14 @@ if(COHORT_BUILDS_CUDA)
   add_library(cohort-cuda-objects OBJECT
     engine/cuda/atomic.c
     engine/cuda/cards.c
+    engine/cuda/chain.c
     engine/cuda/cuda.c
     engine/cuda/kernels/image.c
     engine/cuda/library.c
+    engine/cuda/meet.c
     engine/cuda/memory.c
     engine/cuda/rma.c
+    engine/cuda/stream.c
     engine/cuda/under_way.c
     ${kernel_folder}/images.c)
   target_include_directories(cohort-cuda-objects SYSTEM PRIVATE ${COHORT_CUDA_INCLUDE})

@@ -471,6 +471,10 @@ bool cohi_engine_library(int index, char *text, size_t room);
 coh_status cohi_engine_admit(const cohi_engine *engine);
 void cohi_engine_dismiss(const cohi_engine *engine);
 
+/* The engine for memory of a card, which no world has as its own. COH_NOT_AVAILABLE where it was not
+ * built, or cannot be opened; whether it can be used its probe tells. */
+coh_status cohi_engine_for_cards(const cohi_engine **engine);
+
 extern const cohi_engine cohi_engine_threads;
 extern const cohi_engine cohi_engine_shm;
 extern const cohi_engine cohi_engine_sim;

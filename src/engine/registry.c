@@ -132,6 +132,11 @@ coh_status coh_engine_available(const char *name)
     return engine->lifecycle->probe(&(cohi_need){.size = 2, .in_process = 1});
 }
 
+coh_status cohi_engine_for_cards(const cohi_engine **engine)
+{
+    return cohi_module_open("cuda", engine);
+}
+
 /* ---- worlds at once ---- */
 
 static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;

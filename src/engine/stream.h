@@ -40,6 +40,7 @@ typedef struct cohi_stream_call {
     size_t count;         /* elements, as in coh_collective */
     const size_t *counts; /* of the variable forms, else NULL; valid during the call */
     double scale;         /* of this member's source; 1: none */
+    uint64_t identity;    /* bits of the element that the first member of an exclusive scan gets */
     int root;
     cohi_stream_buffer source, target;
     uint64_t
@@ -50,7 +51,8 @@ typedef struct cohi_stream_call {
 typedef struct cohi_stream_failure {
     coh_status status;     /* COH_OK: none */
     int rank;              /* that it is about, or -1 */
-    unsigned team;         /* number, of a mismatch */
+    unsigned team;         /* its number; 64: of a wait for a word */
+    uint32_t life;         /* of the team */
     uint64_t epoch;        /* of the team's calls, of a mismatch */
     uint64_t mine, theirs; /* fingerprints, of a mismatch */
     char text[256];        /* the library's words, or empty */

@@ -2,6 +2,7 @@
 
 #include "base/os.h"
 #include "core/onesided/context.h"
+#include "core/heap/device.h"
 #include "core/heap/heap.h"
 #include "start/init_threads.h"
 #include "core/message/mailbox.h"
@@ -23,6 +24,7 @@ static void forget(coh_world *world)
 
 void cohi_world_close_endpoint(coh_world *world)
 {
+    cohi_device_close(world);
     if (!world->endpoint)
         return;
     world->engine->lifecycle->close(world->endpoint);

@@ -52,16 +52,24 @@ static void tell_before_leaving(coh_world *world, const char *call)
 
 /* All that this rank issued is at its targets before its endpoint closes. Peers that are lost or
  * stuck were told of before, and this cannot change how the finalize ends. */
-static void leave_engine(coh_world *world, const char *call)
+static void leave_engine(coh_world *world, cohi_server server, const char *call)
 {
     cohi_error kept;
     cohi_op done = COHI_NEW_OP;
-    if (!world->remote || !world->engine->lifecycle->leave)
-        return;
     cohi_error_keep(&kept);
-    if (world->engine->lifecycle->leave(world->endpoint, &done) == COH_OK)
-        (void)cohi_wait_op(world, call, COHI_OP_FINALIZE, -1, &done);
+    if (server.engine->lifecycle->leave
+        && server.engine->lifecycle->leave(server.endpoint, &done) == COH_OK)
+        (void)cohi_wait_op_of(world, server, call, COHI_OP_FINALIZE, -1, &done);
     (void)cohi_fail_again(&kept);
+}
+
+static void leave_engines(coh_world *world, const char *call)
+{
+    const cohi_device *device = cohi_world_device(world);
+    if (device)
+        leave_engine(world, device->server, call);
+    if (world->remote)
+        leave_engine(world, cohi_world_server(world), call);
 }
 
 static coh_status finalize(coh_world *world)
@@ -80,7 +88,7 @@ static coh_status finalize(coh_world *world)
         return status;
     if (status != COH_OK && world->remote)
         tell_before_leaving(world, call);
-    leave_engine(world, call);
+    leave_engines(world, call);
     if (status == COH_OK)
         cohi_register_keep_alone(world);
     else

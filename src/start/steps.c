@@ -59,7 +59,7 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
 {
     void *base;
     cohi_region_key key;
-    coh_status status = cohi_segment_offer(world,
+    coh_status status = cohi_segment_offer(cohi_world_server(world),
                                            &(cohi_segment_spec){.id = COHI_SEGMENT_HEAP,
                                                                 .bytes = card->heap_bytes,
                                                                 .huge_pages = world->huge_pages,
@@ -72,7 +72,7 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
     card->fds[COHI_CARD_FD_HEAP] = key.fd;
     if (!world->engine->rma)
         return COH_OK;
-    status = cohi_segment_offer(world,
+    status = cohi_segment_offer(cohi_world_server(world),
                                 &(cohi_segment_spec){.id = COHI_SEGMENT_CONTROL,
                                                      .bytes = cohi_slot_control_bytes(world->size),
                                                      .existing = world->slot},
@@ -104,6 +104,7 @@ void cohi_init_announce(cohi_slot *slot)
 static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
 {
     world->engine = engine;
+    world->upcalls = &cohi_core_upcalls;
     world->warn_ns = config->warn;
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
@@ -121,7 +122,7 @@ static coh_status open_endpoint(coh_world *world, const cohi_config *config, uin
         .config = config,
         .deadline_ns = deadline_ns,
         .crew = world->crew ? &world->crew->space : NULL,
-        .upcalls = &cohi_core_upcalls,
+        .upcalls = world->upcalls,
         .world = world,
         .id = world->id,
     };
@@ -328,7 +329,7 @@ static coh_status attach_region(coh_world *world, int id, int rank, uint64_t byt
 {
     cohi_region_key key = {.fd = fd ? *fd : -1};
     memcpy(key.bytes, key_bytes, sizeof key.bytes);
-    coh_status status = cohi_segment_attach(world, id, rank, bytes, &key);
+    coh_status status = cohi_segment_attach(cohi_world_server(world), id, rank, bytes, &key);
     if (fd)
         *fd = key.fd;
     return status;

@@ -11,19 +11,29 @@ static void order_stores(void)
 #endif
 }
 
+static coh_status quiet_of(coh_world *world, cohi_server server, const char *call, cohi_opcode op,
+                           unsigned context)
+{
+    if (!server.engine->rma)
+        return COH_OK;
+    cohi_op done = COHI_NEW_OP;
+    coh_status status = server.engine->rma->quiet(server.endpoint, context, &done);
+    return status == COH_OK ? cohi_wait_op_of(world, server, call, op, -1, &done) : status;
+}
+
 coh_status cohi_order_quiet_context(coh_world *world, const char *call, cohi_opcode op,
                                     unsigned context)
 {
+    const cohi_device *device = cohi_world_device(world);
     cohi_full_fence();
     if (!world->delayed)
         return COH_OK;
     if (world->delays)
         return world->delays->quiet(world, call, op, context);
-    if (!world->engine->rma)
-        return COH_OK;
-    cohi_op done = COHI_NEW_OP;
-    coh_status status = world->engine->rma->quiet(world->endpoint, context, &done);
-    return status == COH_OK ? cohi_wait_op(world, call, op, -1, &done) : status;
+    coh_status status = quiet_of(world, cohi_world_server(world), call, op, context);
+    if (status == COH_OK && device)
+        status = quiet_of(world, device->server, call, op, context);
+    return status;
 }
 
 coh_status cohi_order_quiet(coh_world *world, const char *call, cohi_opcode op)
@@ -50,6 +60,9 @@ coh_status cohi_order_fence_context(coh_world *world, unsigned context)
         return COH_OK;
     if (world->delays)
         world->delays->fence(world, context);
+    /* One engine does not know what the other has under way, so nothing is. */
+    if (COHI_UNLIKELY(cohi_world_device(world) != NULL))
+        return cohi_order_quiet_context(world, "coh_fence", COHI_OP_FENCE, context);
     if (!world->engine->rma)
         return COH_OK;
     cohi_world_show_op(world, COHI_OP_FENCE);

@@ -106,8 +106,11 @@ uint64_t cohi_verdict_on(const coh_world *world, int rank)
 /* The engine ends what it has under way for a rank that is lost. */
 static void let_go(coh_world *world, int rank)
 {
+    const cohi_device *device = cohi_world_device(world);
     if (rank != world->rank && world->endpoint && world->engine->lifecycle->lose)
         world->engine->lifecycle->lose(world->endpoint, rank);
+    if (rank != world->rank && device)
+        device->server.engine->lifecycle->lose(device->server.endpoint, rank);
 }
 
 static bool note(coh_world *world, int rank, uint64_t verdict)

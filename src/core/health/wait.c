@@ -378,8 +378,7 @@ static coh_status climb(cohi_wait *wait)
 static coh_status step(cohi_wait *wait)
 {
     coh_world *world = wait->world;
-    if (world->engine->lifecycle->progress)
-        world->engine->lifecycle->progress(world->endpoint);
+    cohi_world_progress(world);
     if (world->progress) /* a peer may wait for a message that this rank has begun to send */
         world->progress(world);
     if (COHI_UNLIKELY(atomic_load_explicit(&world->slot->alarm, memory_order_acquire) != 0)) {
@@ -405,8 +404,8 @@ coh_status cohi_wait_step(cohi_wait *wait)
     return COH_OK;
 }
 
-coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,
-                        cohi_op *engine_op)
+coh_status cohi_wait_op_of(coh_world *world, cohi_server server, const char *call, cohi_opcode op,
+                           int rank, cohi_op *engine_op)
 {
     coh_status status = COH_OK;
     cohi_wait wait;
@@ -420,7 +419,7 @@ coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int 
     if (status == COH_OK && engine_op->status == COH_OK)
         return COH_OK;
     if (!atomic_load_explicit(&engine_op->done, memory_order_acquire))
-        world->engine->lifecycle->cancel(world->endpoint, engine_op);
+        server.engine->lifecycle->cancel(server.endpoint, engine_op);
     if (status != COH_OK)
         return status;
     int failed = engine_op->rank >= 0 ? engine_op->rank : rank;
@@ -431,4 +430,10 @@ coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int 
                                coh_status_text(engine_op->status));
     return cohi_world_fail(world, call, engine_op->status, "the operation on rank %d failed: %s",
                            failed, coh_status_text(engine_op->status));
+}
+
+coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,
+                        cohi_op *engine_op)
+{
+    return cohi_wait_op_of(world, cohi_world_server(world), call, op, rank, engine_op);
 }

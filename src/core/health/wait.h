@@ -77,4 +77,8 @@ void cohi_wait_end(cohi_wait *wait);
 coh_status cohi_wait_op(coh_world *world, const char *call, cohi_opcode op, int rank,
                         cohi_op *engine_op);
 
+/* The same for an op of another engine than the world's own. */
+coh_status cohi_wait_op_of(coh_world *world, cohi_server server, const char *call, cohi_opcode op,
+                           int rank, cohi_op *engine_op);
+
 #endif

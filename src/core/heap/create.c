@@ -1,5 +1,6 @@
 /* create.c - further heaps: made and destroyed by all ranks together. */
 #include "core/health/order.h"
+#include "core/heap/device.h"
 #include "core/heap/heap.h"
 #include "core/heap/segment.h"
 #include "core/team/agree.h"
@@ -33,18 +34,41 @@ static int free_number(coh_world *world)
     return number;
 }
 
-static coh_status check_kind(const coh_world *world, const char *call, coh_heap_kind kind)
+/* A rank has one card, and what is on it the race check does not see. */
+static coh_status check_card(const coh_world *world, const char *call, int device)
 {
-    if (kind == COH_HEAP_HOST)
-        return COH_OK;
-    if (kind == COH_HEAP_CUDA)
+    const cohi_device *open = cohi_world_device(world);
+    if (world->race)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
-                               "kind cuda: this library has no engine for the memory of a card");
-    return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%d is not a coh_heap_kind",
-                           (int)kind);
+                               "kind cuda: the race check (COHORT_CHECK=order) does not see what a "
+                               "card does to its memory");
+    if (open && device >= 0 && device != open->facts.device)
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "options->device is %d, but the heaps of this rank are on card %d; "
+                               "a rank has one",
+                               device, open->facts.device);
+    return COH_OK;
 }
 
-static coh_status take_handle(coh_world *world, const char *call, struct making *making)
+static coh_status check_kind(const coh_world *world, const char *call,
+                             const coh_heap_options *options)
+{
+    if (options->kind == COH_HEAP_HOST)
+        return COH_OK;
+    if (options->kind == COH_HEAP_CUDA)
+        return check_card(world, call, options->device);
+    return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%d is not a coh_heap_kind",
+                           (int)options->kind);
+}
+
+static cohi_server server_of(const coh_heap *heap)
+{
+    return heap->kind == COH_HEAP_HOST ? cohi_world_server(heap->world)
+                                       : cohi_world_device(heap->world)->server;
+}
+
+static coh_status take_handle(coh_world *world, const char *call, coh_heap_kind kind,
+                              struct making *making)
 {
     if (making->number == COHI_HEAPS_MAX)
         return cohi_world_fail(world, call, COH_LIMIT,
@@ -53,15 +77,22 @@ static coh_status take_handle(coh_world *world, const char *call, struct making 
     coh_heap *heap = cohi_heap_handle(world, making->number);
     if (heap && !heap->peers)
         heap->peers = calloc((size_t)world->size, sizeof *heap->peers);
-    if (!heap || !heap->peers)
+    if (heap && !heap->addresses)
+        heap->addresses = calloc((size_t)world->size, sizeof *heap->addresses);
+    if (!heap || !heap->peers || !heap->addresses)
         return cohi_world_fail(world, call, COH_NO_MEMORY, "out of memory for a heap");
+    heap->kind = kind;
     making->heap = heap;
     return COH_OK;
 }
 
-/* What was asked for; or as much as the world's own has, where the address space allows it. */
-static uint64_t reservation(const coh_world *world, uint64_t asked)
+/* What was asked for, or as much as the world's own has, or the card, where the address space allows it. */
+static uint64_t reservation(const coh_world *world, const coh_heap_options *options)
 {
+    uint64_t asked = options->bytes;
+    if (options->kind == COH_HEAP_CUDA)
+        return cohi_heap_reservation(asked ? asked : cohi_world_device(world)->facts.memory_bytes,
+                                     world->size);
     uint64_t own = cohi_heap_reserved(world), most = cohi_heap_reservation(asked, world->size);
     return asked == 0 && own < most ? own : most;
 }
@@ -70,20 +101,19 @@ static uint64_t reservation(const coh_world *world, uint64_t asked)
 static coh_status offer(coh_world *world, const char *call, const coh_heap_options *options,
                         struct making *making)
 {
-    coh_status status = check_kind(world, call, options->kind);
+    coh_status status = cohi_segment_check_exchange(world, call);
     if (status == COH_OK)
-        status = cohi_segment_check_exchange(world, call);
-    if (status == COH_OK)
-        status = take_handle(world, call, making);
+        status = take_handle(world, call, options->kind, making);
     if (status != COH_OK)
         return status;
     void *base;
-    making->card.bytes = reservation(world, options->bytes);
+    bool host = options->kind == COH_HEAP_HOST;
+    making->card.bytes = reservation(world, options);
     cohi_segment_spec spec = {.id = segment_of(making->heap),
-                              .kind = COHI_MEMORY_HOST,
+                              .kind = host ? COHI_MEMORY_HOST : COHI_MEMORY_CUDA,
                               .bytes = making->card.bytes,
                               .huge_pages = world->huge_pages};
-    status = cohi_segment_offer(world, &spec, &base, &making->card.key);
+    status = cohi_segment_offer(server_of(making->heap), &spec, &base, &making->card.key);
     if (status != COH_OK)
         return cohi_world_fail(world, call, status, "%llu bytes cannot be reserved for %s: %s",
                                (unsigned long long)spec.bytes, cohi_heap_name(making->heap).text,
@@ -109,17 +139,23 @@ static uint64_t common_bytes(const coh_world *world, const cohi_segment_card *ca
 static coh_status attach(coh_world *world, const struct making *making, cohi_segment_card *cards)
 {
     coh_heap *heap = making->heap;
+    cohi_server server = server_of(heap);
     int id = segment_of(heap);
     uint64_t bytes = common_bytes(world, cards);
     for (int rank = 0; rank < world->size; rank++) {
         bool self = rank == world->rank;
         cohi_region_key own = {.fd = -1}, *key = self ? &own : &cards[rank].key;
         memcpy(own.bytes, cards[rank].key.bytes, sizeof own.bytes);
-        coh_status status = cohi_segment_attach(world, id, rank, bytes, key);
+        coh_status status = cohi_segment_attach(server, id, rank, bytes, key);
         if (status != COH_OK)
             return status;
+        if (heap->kind == COH_HEAP_CUDA) {
+            heap->peers[rank] = NULL; /* the CPU reaches none of them, its own neither */
+            heap->addresses[rank] = server.engine->memory->peer_address(server.endpoint, id, rank);
+            continue;
+        }
         heap->peers[rank] =
-            self ? making->base : world->engine->memory->peer_pointer(world->endpoint, id, rank);
+            self ? making->base : server.engine->memory->peer_pointer(server.endpoint, id, rank);
         if (!heap->peers[rank] != !world->peers[rank].heap)
             return cohi_fail(COH_UNSUPPORTED, "engine %s maps one heap of rank %d and not another",
                              world->engine->name, rank);
@@ -155,21 +191,30 @@ static coh_status reach_others(coh_world *world, const char *call, const struct 
 
 static void remove_heap(coh_heap *heap)
 {
-    coh_world *world = heap->world;
+    cohi_server server = server_of(heap);
     cohi_heap_close(heap);
-    world->engine->memory->segment_remove(world->endpoint, segment_of(heap));
+    server.engine->memory->segment_remove(server.endpoint, segment_of(heap));
 }
 
-/* Two agreements: all have a segment; all reach all segments. */
+/* Two agreements: all have a segment; all reach all segments. Before them, for the first heap on a card,
+ * those of its engine. */
 static coh_status make(coh_world *world, const char *call, const coh_heap_options *options,
                        struct making *making)
 {
     cohi_record record = {.op = COHI_OP_HEAP_CREATE,
                           .heap = (uint32_t)making->number,
                           .argument = {options->bytes, (uint64_t)options->kind}};
-    record.status = (int32_t)offer(world, call, options, making);
     cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_HEAP_CREATE);
-    coh_status status = cohi_agree(&entry, &record);
+    record.status = (int32_t)check_kind(world, call, options);
+    bool first = options->kind == COH_HEAP_CUDA && !cohi_world_device(world);
+    coh_status status = COH_OK;
+    if (first)
+        status = cohi_device_open(world, &entry, &record, options->device);
+    if (status != COH_OK)
+        return status;
+    if (record.status == COH_OK)
+        record.status = (int32_t)offer(world, call, options, making);
+    status = cohi_agree(&entry, &record);
     if (status == COH_OK) {
         record.status = (int32_t)reach_others(world, call, making);
         status = cohi_agree(&entry, &record);

@@ -2,9 +2,12 @@
 
 #include "base/os.h"
 #include "core/team/agree.h"
+#include "core/heap/device.h"
 #include "core/heap/driven.h"
+#include "core/heap/segment.h"
 #include "core/world/fault.h"
 #include "core/health/order.h"
+#include "core/health/wait.h"
 #include "core/team/enter.h"
 #include "core/team/rounds.h"
 #include "memory/host_region.h"
@@ -21,11 +24,12 @@
 
 /* Small heaps grow by this, large ones by whole huge pages, and never by much more than is needed.
  */
-#define SMALL_STEP     (256 * KIB)
-#define LARGE_STEP     (2 * MIB)
-#define MOST_AHEAD     (16 * MIB)
-#define MOST_ALIGNMENT ((uint64_t)COHI_REGION_ALIGNMENT) /* where every rank's heap starts */
-#define SLICE          (64 * MIB) /* well within a second, also where the kernel is slow at it */
+#define SMALL_STEP         (256 * KIB)
+#define LARGE_STEP         (2 * MIB)
+#define MOST_AHEAD         (16 * MIB)
+#define MOST_AHEAD_ON_CARD (512 * MIB)
+#define MOST_ALIGNMENT     ((uint64_t)COHI_REGION_ALIGNMENT) /* where every rank's heap starts */
+#define SLICE              (64 * MIB) /* well within a second, also where the kernel is slow at it */
 
 /*
  * Freed memory goes back to the host in pieces of at least GIVE_LEAST, when more than `keep` bytes
@@ -40,6 +44,12 @@
 static int segment_of(const coh_heap *heap)
 {
     return COHI_SEGMENT_HEAP + heap->number;
+}
+
+static cohi_server server_of(const coh_heap *heap)
+{
+    return heap->kind == COH_HEAP_HOST ? cohi_world_server(heap->world)
+                                       : cohi_world_device(heap->world)->server;
 }
 
 static uint64_t round_up(uint64_t value, uint64_t to)
@@ -64,11 +74,28 @@ uint64_t cohi_heap_reservation(uint64_t asked, int size)
     return wanted < LARGE_STEP ? LARGE_STEP : round_up(wanted, LARGE_STEP);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A heap on a card grows in larger steps: each is a descriptor for every peer. */
+static uint64_t most_ahead(const coh_heap *heap)
+{
+    return heap->kind == COH_HEAP_CUDA ? MOST_AHEAD_ON_CARD : MOST_AHEAD;
+}
+
+static uint64_t least_ahead(const coh_heap *heap)
+{
+    return heap->kind == COH_HEAP_CUDA ? cohi_world_device(heap->world)->facts.growth_bytes : 0;
+}
+
 /* Where the bound goes so that `needed` bytes are inside; the same on all ranks. */
 static uint64_t next_limit(const coh_heap *heap, uint64_t needed)
 {
     uint64_t limit = atomic_load(heap->limit);
-    uint64_t ahead = limit / 4 < MOST_AHEAD ? limit / 4 : MOST_AHEAD;
+    uint64_t ahead = least(limit / 4, most_ahead(heap));
+    ahead = ahead < least_ahead(heap) ? least_ahead(heap) : ahead;
     uint64_t target = needed > limit + ahead ? needed : limit + ahead;
     target = round_up(target, target < LARGE_STEP ? SMALL_STEP : LARGE_STEP);
     return target < heap->reserved ? target : heap->reserved;
@@ -147,8 +174,10 @@ void cohi_heap_forget_all(coh_world *world)
 {
     for (int number = 0; number < world->heap_count; number++) {
         coh_heap *heap = world->heaps[number];
-        if (heap)
+        if (heap) {
             free(heap->peers);
+            free(heap->addresses);
+        }
         free(heap);
     }
     world->heap_count = 0;
@@ -238,15 +267,22 @@ static bool resize(coh_heap *heap, uint64_t offset, uint64_t bytes)
 static coh_status commit_slice(coh_heap *heap, uint64_t from, uint64_t to)
 {
     coh_world *world = heap->world;
+    cohi_server server = server_of(heap);
     cohi_os_memory memory = cohi_os_memory_look();
     atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
-    if (to - from > memory.available) {
+    if (heap->kind == COH_HEAP_HOST && to - from > memory.available) {
         char text[COHI_OS_MEMORY_TEXT];
         cohi_os_memory_describe(&memory, text, sizeof text);
         return cohi_fail(COH_NO_MEMORY, "%llu more bytes are needed, %s",
                          (unsigned long long)(to - from), text);
     }
-    return world->engine->memory->segment_commit(world->endpoint, segment_of(heap), from, to);
+    return server.engine->memory->segment_commit(server.endpoint, segment_of(heap), from, to);
+}
+
+/* What a card gives it gives at once, as one part. */
+static uint64_t slice_of(const coh_heap *heap)
+{
+    return heap->kind == COH_HEAP_HOST ? SLICE : UINT64_C(1) << COHI_HEAP_BITS;
 }
 
 static coh_status advance(coh_heap *heap, uint64_t to)
@@ -257,17 +293,12 @@ static coh_status advance(coh_heap *heap, uint64_t to)
     return status;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 coh_status cohi_heap_commit(coh_heap *heap, uint64_t bytes)
 {
     coh_world *world = heap->world;
     coh_status status = cohi_fault_strike(world->fault, COHI_OP_COMMIT);
     while (status == COH_OK && heap->backed < bytes) {
-        uint64_t to = least(bytes, heap->backed + SLICE);
+        uint64_t to = least(bytes, heap->backed + slice_of(heap));
         if (heap->backed >= heap->bare_from && heap->backed < heap->bare_to)
             heap->backed = least(bytes, heap->bare_to);
         else
@@ -290,8 +321,9 @@ static coh_status refill(coh_heap *heap)
 static void uncover(coh_heap *heap, uint64_t from, uint64_t to)
 {
     coh_world *world = heap->world;
+    cohi_server server = server_of(heap);
     for (; from < to; from += SLICE) {
-        world->engine->memory->segment_decommit(world->endpoint, segment_of(heap), from,
+        server.engine->memory->segment_decommit(server.endpoint, segment_of(heap), from,
                                                 least(to, from + SLICE));
         atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
     }
@@ -317,14 +349,15 @@ static bool is_worth_giving(const coh_heap *heap, const cohi_hole *hole, uint64_
     return backed >= hole->bare_to - hole->bare_from + GIVE_LEAST && idle > heap->keep;
 }
 
-/* Frees a block, and gives memory back. Depends on the history of calls alone, as the map does. */
+/* Frees a block, and gives memory back, which a card takes only from the end. Depends on the history of
+ * calls alone, as the map does. */
 static void discard(coh_heap *heap, uint64_t offset)
 {
     coh_world *world = heap->world;
     uint64_t page = cohi_os_page_bytes(), limit = atomic_load(heap->limit);
     cohi_hole hole = {0};
     give(heap, offset);
-    if (world->driven)
+    if (world->driven || heap->kind != COH_HEAP_HOST)
         return;
     pthread_mutex_lock(&heap->lock);
     (void)cohi_blocks_hole(heap->blocks, offset, &hole);
@@ -339,18 +372,18 @@ static void discard(coh_heap *heap, uint64_t offset)
 
 coh_status cohi_heap_fill(coh_heap *heap, uint64_t offset, uint64_t bytes)
 {
-    coh_world *world = heap->world;
-    return world->engine->memory->segment_commit(world->endpoint, segment_of(heap), offset,
+    cohi_server server = server_of(heap);
+    return server.engine->memory->segment_commit(server.endpoint, segment_of(heap), offset,
                                                  offset + bytes);
 }
 
 void cohi_heap_trim(coh_heap *heap)
 {
-    coh_world *world = heap->world;
+    cohi_server server = server_of(heap);
     uint64_t limit = atomic_load(heap->limit);
     if (heap->backed <= limit)
         return;
-    world->engine->memory->segment_decommit(world->endpoint, segment_of(heap), limit, heap->backed);
+    server.engine->memory->segment_decommit(server.endpoint, segment_of(heap), limit, heap->backed);
     heap->backed = limit;
 }
 
@@ -370,14 +403,45 @@ static coh_status back(coh_heap *heap, const char *call, const cohi_record *reco
                            cohi_heap_name(heap).text, (unsigned long long)growth, coh_last_error());
 }
 
-static void zero(coh_heap *heap, uint64_t from, uint64_t bytes)
+static coh_status zero_on_card(coh_heap *heap, const char *call, uint64_t from, uint64_t bytes)
+{
+    cohi_op done = COHI_NEW_OP;
+    cohi_server server = server_of(heap);
+    coh_status status =
+        server.engine->memory->zero(server.endpoint, segment_of(heap), from, bytes, &done);
+    if (status != COH_OK)
+        return cohi_world_fail(heap->world, call, status, "%s", coh_last_error());
+    return cohi_wait_op_of(heap->world, server, call, COHI_OP_CALLOC, heap->world->rank, &done);
+}
+
+static coh_status zero(coh_heap *heap, const char *call, uint64_t from, uint64_t bytes)
 {
     coh_world *world = heap->world;
+    if (heap->kind != COH_HEAP_HOST)
+        return zero_on_card(heap, call, from, bytes);
     for (uint64_t done = 0; done < bytes; done += SLICE) {
         uint64_t left = bytes - done;
         memset(heap->base + from + done, 0, left < SLICE ? left : SLICE);
         atomic_fetch_add_explicit(&world->slot->beat, 1, memory_order_relaxed);
     }
+    return COH_OK;
+}
+
+/* Each rank looks for itself: the card may be its own. Where several share one, and together take more
+ * than there is, one of them finds out when it takes it. */
+static coh_status check_card(const coh_heap *heap, const char *call, uint64_t growth)
+{
+    cohi_server server = server_of(heap);
+    const cohi_engine_facts *facts = &cohi_world_device(heap->world)->facts;
+    uint64_t available = server.engine->memory->available(server.endpoint);
+    coh_status status = cohi_segment_check_exchange(heap->world, call);
+    if (status != COH_OK || growth <= available)
+        return status;
+    return cohi_world_fail(heap->world, call, COH_NO_MEMORY,
+                           "%llu more bytes are needed; card %d has %llu bytes, of which %llu are "
+                           "free",
+                           (unsigned long long)growth, facts->device,
+                           (unsigned long long)facts->memory_bytes, (unsigned long long)available);
 }
 
 /* One rank of each host looks, for all of them: looking each for itself, they would all pass, and
@@ -386,6 +450,8 @@ static coh_status check_memory(const coh_heap *heap, const char *call, uint64_t 
 {
     coh_world *world = heap->world;
     uint64_t limit = atomic_load(heap->limit);
+    if (heap->kind != COH_HEAP_HOST)
+        return check_card(heap, call, target - limit);
     uint64_t ranks = (uint64_t)world->local_size;
     cohi_os_memory memory = cohi_os_memory_look();
     uint64_t bare_from = limit > heap->bare_from ? limit : heap->bare_from;
@@ -409,6 +475,46 @@ static void keep_more(coh_heap *heap, uint64_t bytes)
         heap->keep = least(bytes, most);
 }
 
+/* The others' parts of a growth, which they have offered. */
+static coh_status attach_growth(coh_heap *heap, const char *call)
+{
+    coh_world *world = heap->world;
+    cohi_segment_card *cards = calloc((size_t)world->size, sizeof *cards);
+    if (!cards)
+        return cohi_world_fail(world, call, COH_NO_MEMORY, "out of memory for %d ranks",
+                               world->size);
+    coh_status status = cohi_segment_exchange(world, &world->arriving, cards);
+    bool exchanged = status == COH_OK;
+    for (int rank = 0; rank < world->size && status == COH_OK; rank++)
+        if (rank != world->rank)
+            status = cohi_segment_attach(server_of(heap), segment_of(heap), rank, cards[rank].bytes,
+                                         &cards[rank].key);
+    if (exchanged)
+        cohi_segment_drop(world, cards);
+    free(cards);
+    if (status == COH_OK)
+        return COH_OK;
+    return cohi_world_fail(world, call, status, "%s cannot be reached: %s",
+                           cohi_heap_name(heap).text, coh_last_error());
+}
+
+/* Where what backs a growth has a key of its own, all ranks get all others'. The status of this rank's
+ * own part comes in `record`, and goes out in it. */
+static coh_status share_growth(coh_heap *heap, const cohi_entry *entry, cohi_record *record)
+{
+    coh_world *world = heap->world;
+    cohi_server server = server_of(heap);
+    cohi_segment_card card = {.bytes = heap->reserved, .key = {.fd = -1}};
+    if (record->status == COH_OK)
+        record->status = (int32_t)server.engine->memory->region_export(server.endpoint,
+                                                                       segment_of(heap), &card.key);
+    world->arriving = card;
+    coh_status status = cohi_agree(entry, record);
+    if (status == COH_OK)
+        record->status = (int32_t)attach_growth(heap, entry->call);
+    return status;
+}
+
 /*
  * Agrees with all ranks on `record`, having backed the heap up to `needed` and, if told so, zeroed
  * the new block. Memory is asked for only after all agreed that there is enough.
@@ -429,8 +535,15 @@ static coh_status settle(coh_heap *heap, const char *call, cohi_record *record, 
             return status;
         record->status = (int32_t)back(heap, call, record, target);
     }
+    if (grows && heap->kind != COH_HEAP_HOST) {
+        coh_status status = share_growth(heap, &entry, record);
+        if (status != COH_OK) {
+            cohi_heap_trim(heap);
+            return status;
+        }
+    }
     if (record->status == COH_OK && zero_bytes > 0)
-        zero(heap, zero_from, zero_bytes);
+        record->status = (int32_t)zero(heap, call, zero_from, zero_bytes);
     coh_status status = cohi_agree(&entry, record);
     if (status == COH_OK && grows)
         atomic_store(heap->limit, target);
@@ -453,7 +566,7 @@ static coh_status settle_driven(coh_heap *heap, const char *call, cohi_record *r
     if (status != COH_OK)
         return status;
     if (zero_bytes > 0)
-        zero(heap, zero_from, zero_bytes);
+        (void)zero(heap, call, zero_from, zero_bytes); /* driven ranks have host memory alone */
     if (grows)
         atomic_store(heap->limit, target);
     return COH_OK;
@@ -586,10 +699,16 @@ static coh_status carry_over(coh_heap *heap, const char *call, const struct move
     coh_world *world = heap->world;
     if (move->to == move->from)
         return COH_OK;
-    memcpy(heap->base + move->to, heap->base + move->from,
-           move->had < move->bytes ? move->had : move->bytes);
+    coh_status status = COH_OK;
+    uint64_t kept = least(move->had, move->bytes);
+    if (heap->kind == COH_HEAP_HOST)
+        memcpy(heap->base + move->to, heap->base + move->from, kept);
+    else
+        status = cohi_device_copy(world, call, COHI_OP_REALLOC, heap->base + move->to,
+                                  heap->base + move->from, kept);
     cohi_entry entry = cohi_entry_of(world->team, call, COHI_OP_REALLOC);
-    coh_status status = world->driven ? COH_OK : cohi_team_meet(&entry);
+    coh_status met = world->driven ? COH_OK : cohi_team_meet(&entry);
+    status = met != COH_OK ? met : status;
     if (status == COH_OK)
         discard(heap, move->from);
     return status;

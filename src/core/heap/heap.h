@@ -26,6 +26,7 @@
 struct coh_heap {
     coh_world *world;
     int number;
+    coh_heap_kind kind; /* of its present memory, or its last */
 
     /* Others look at these while they change: `reserved` is stored last, and zeroed first. */
     _Atomic(char *) base;
@@ -34,6 +35,7 @@ struct coh_heap {
                                 * heap, world->heap_limit, which is on the way of every put */
     _Atomic uint64_t own_limit;
     char **peers; /* of a further heap, [size]: each rank's in this process, or NULL: by engine */
+    char **addresses; /* of one on a card, [size]: each rank's for kernels, or NULL: out of reach */
 
     pthread_mutex_t lock; /* of `blocks`; collectives change it one at a time, others look */
     cohi_blocks *blocks;

@@ -108,6 +108,13 @@ char *cohi_heap_reach_further(const coh_world *world, int rank, cohi_spot spot)
     return there ? there + cohi_spot_offset(spot) : NULL;
 }
 
+char *cohi_heap_reach_card(const coh_world *world, int rank, cohi_spot spot)
+{
+    const coh_heap *heap = cohi_heap_numbered((coh_world *)world, cohi_spot_heap(spot));
+    char *there = heap ? heap->addresses[rank] : NULL;
+    return there ? there + cohi_spot_offset(spot) : NULL;
+}
+
 char *cohi_heap_reach_told(coh_world *world, int rank, cohi_spot spot, uint64_t bytes)
 {
     coh_heap *heap = cohi_heap_numbered(world, cohi_spot_heap(spot));

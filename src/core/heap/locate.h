@@ -75,6 +75,9 @@ static inline char *cohi_heap_reach(const coh_world *world, int rank, cohi_spot 
     return heap ? heap + spot : NULL;
 }
 
+/* Rank `rank`'s copy for kernels of this rank's card, of a spot in a heap on one; NULL: out of reach. */
+char *cohi_heap_reach_card(const coh_world *world, int rank, cohi_spot spot);
+
 /*
  * The same of `bytes` at a spot that a peer has told, or NULL. The peer may have grown its heap before
  * this rank has: all that is reserved is mapped.

@@ -104,6 +104,11 @@ static coh_status check_range(coh_world *world, const char *call, char *base, si
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
                                "%zu bytes at %p are not whole pages of %zu bytes", bytes,
                                (void *)base, cohi_os_page_bytes());
+    if (cohi_world_is_on_card(world, base))
+        return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
+                               "%zu bytes at %p are memory of a card; coh_heap_create makes such "
+                               "memory symmetric, with kind COH_HEAP_CUDA",
+                               bytes, (void *)base);
     if (lies_in_heap(world, base, bytes))
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT,
                                "%zu bytes at %p lie in a symmetric heap", bytes, (void *)base);

@@ -6,24 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-coh_status cohi_segment_offer(coh_world *world, const cohi_segment_spec *spec, void **base,
+coh_status cohi_segment_offer(cohi_server server, const cohi_segment_spec *spec, void **base,
                               cohi_region_key *key)
 {
-    const cohi_engine_memory *memory = world->engine->memory;
-    coh_status status = memory->segment_add(world->endpoint, spec, base);
+    const cohi_engine_memory *memory = server.engine->memory;
+    coh_status status = memory->segment_add(server.endpoint, spec, base);
     if (status != COH_OK)
         return status;
     *key = (cohi_region_key){.fd = -1};
-    status = memory->region_export(world->endpoint, spec->id, key);
+    status = memory->region_export(server.endpoint, spec->id, key);
     if (status != COH_OK)
-        memory->segment_remove(world->endpoint, spec->id);
+        memory->segment_remove(server.endpoint, spec->id);
     return status;
 }
 
-coh_status cohi_segment_attach(coh_world *world, int id, int rank, uint64_t bytes,
+coh_status cohi_segment_attach(cohi_server server, int id, int rank, uint64_t bytes,
                                cohi_region_key *key)
 {
-    return world->engine->memory->region_attach(world->endpoint, id, rank, bytes, key);
+    return server.engine->memory->region_attach(server.endpoint, id, rank, bytes, key);
 }
 
 /* ---- exchange ---- */
@@ -55,6 +55,7 @@ static coh_status exchange_in_group(coh_world *world, const cohi_segment_card *m
                       .heap_bytes = mine->bytes,
                       .fds = {[COHI_CARD_FD_PROCESS] = -1, [COHI_CARD_FD_HEAP] = mine->key.fd}};
     memcpy(card.heap_key, mine->key.bytes, sizeof card.heap_key);
+    memcpy(card.control_key, mine->more, sizeof card.control_key);
     coh_status ready =
         cards ? COH_OK : cohi_fail(COH_NO_MEMORY, "out of memory for %d ranks", world->size);
     coh_status status = cohi_group_exchange(world->group, &card, COHI_CARD_KEYS, ready, cards);
@@ -62,6 +63,7 @@ static coh_status exchange_in_group(coh_world *world, const cohi_segment_card *m
         all[rank].bytes = cards[rank].heap_bytes;
         all[rank].key.fd = cards[rank].fds[COHI_CARD_FD_HEAP];
         memcpy(all[rank].key.bytes, cards[rank].heap_key, sizeof all[rank].key.bytes);
+        memcpy(all[rank].more, cards[rank].control_key, sizeof all[rank].more);
     }
     free(cards);
     return status;

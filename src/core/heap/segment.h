@@ -9,11 +9,11 @@
 
 /* Adds the segment; `key` is for the others. Its descriptor stays the engine's. On failure there is no
  * such segment. */
-coh_status cohi_segment_offer(coh_world *world, const cohi_segment_spec *spec, void **base,
+coh_status cohi_segment_offer(cohi_server server, const cohi_segment_spec *spec, void **base,
                               cohi_region_key *key);
 
 /* Makes rank `rank`'s segment reachable. Takes key->fd, or leaves it to the caller to close. */
-coh_status cohi_segment_attach(coh_world *world, int id, int rank, uint64_t bytes,
+coh_status cohi_segment_attach(cohi_server server, int id, int rank, uint64_t bytes,
                                cohi_region_key *key);
 
 /*

@@ -45,10 +45,16 @@ static coh_status check_tag(const coh_team *team, const struct call *call)
 
 static coh_status check_data(const coh_team *team, const struct call *call)
 {
-    if (call->data || call->bytes == 0)
-        return COH_OK;
-    return cohi_world_fail(team->world, call->name, COH_INVALID_ARGUMENT,
-                           "data is NULL, for %zu bytes", call->bytes);
+    if (!call->data && call->bytes > 0)
+        return cohi_world_fail(team->world, call->name, COH_INVALID_ARGUMENT,
+                               "data is NULL, for %zu bytes", call->bytes);
+    if (call->bytes > 0 && cohi_world_is_on_card(team->world, call->data))
+        return cohi_world_fail(
+            team->world, call->name, COH_UNSUPPORTED,
+            "data (%p) is memory of a card, which messages do not carry; put and "
+            "get do",
+            call->data);
+    return COH_OK;
 }
 
 /* What a receive could still get from a lost rank is found out by looking. */
@@ -271,8 +277,7 @@ coh_status coh_probe(coh_team *team, int from, int tag, int *there, coh_message 
         return status;
     coh_request wanted;
     prepare_receive(&wanted, team, from, tag, NULL, 0);
-    if (team->world->engine->lifecycle->progress)
-        team->world->engine->lifecycle->progress(team->world->endpoint);
+    cohi_world_progress(team->world);
     cohi_mailbox_progress(team->world->mailbox);
     bool found = cohi_message_find(&wanted);
     if (!found) /* polling for what cannot come is waiting too */

@@ -464,8 +464,7 @@ coh_status coh_request_test(coh_request **request, int *done, coh_message *got)
     coh_status status = cohi_world_enter(world, call);
     if (status != COH_OK)
         return status;
-    if (world->engine->lifecycle->progress)
-        world->engine->lifecycle->progress(world->endpoint);
+    cohi_world_progress(world);
     cohi_mailbox_progress(world->mailbox);
     if (!is_done(*request)) {
         status = (*request)->error ? COH_OK : cohi_message_standing(*request, call);

@@ -3,6 +3,7 @@
 #include "core/onesided/context.h"
 #include "core/health/control.h"
 #include "core/world/fault.h"
+#include "core/heap/device.h"
 #include "core/onesided/race.h"
 #include "core/onesided/rma.h"
 #include "core/health/verdict.h"
@@ -32,10 +33,11 @@ static coh_status apply_here(coh_world *world, const cohi_amo *amo, char *there)
 
 static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
 {
-    const cohi_engine_atomic *engine = world->engine->atomic;
+    cohi_server server = cohi_device_server(world, amo->spot);
+    const cohi_engine_atomic *engine = server.engine->atomic;
     if (!engine)
         return cohi_world_fail(world, amo->call, COH_UNSUPPORTED, "engine %s has no atomics",
-                               world->engine->name);
+                               server.engine->name);
     cohi_op op = COHI_NEW_OP;
     bool waits = amo->result && amo->blocking;
     cohi_remote at = {amo->context, amo->rank, cohi_spot_segment(amo->spot),
@@ -43,12 +45,12 @@ static coh_status apply_by_engine(coh_world *world, const cohi_amo *amo)
     cohi_remote_atomic what = {amo->op, amo->dtype, amo->operand, amo->compare};
     cohi_world_show_op(world, amo->doing);
     coh_status status =
-        amo->result ? engine->fetch(world->endpoint, at, &what, amo->result, waits ? &op : NULL)
-                    : engine->post(world->endpoint, at, &what);
+        amo->result ? engine->fetch(server.endpoint, at, &what, amo->result, waits ? &op : NULL)
+                    : engine->post(server.endpoint, at, &what);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, amo->call, amo->rank, COHI_LOSS_LINK);
     if (status == COH_OK && waits)
-        status = cohi_wait_op(world, amo->call, amo->doing, amo->rank, &op);
+        status = cohi_wait_op_of(world, server, amo->call, amo->doing, amo->rank, &op);
     cohi_world_show_op(world, COHI_OP_NONE);
     return status;
 }
@@ -100,9 +102,13 @@ static coh_status check_pointers(const coh_world *world, const cohi_amo *amo, bo
         missing = "expected";
     else if (fetching && !amo->result)
         missing = "result";
-    if (!missing)
-        return COH_OK;
-    return cohi_world_fail(world, amo->call, COH_INVALID_ARGUMENT, "%s is NULL", missing);
+    if (missing)
+        return cohi_world_fail(world, amo->call, COH_INVALID_ARGUMENT, "%s is NULL", missing);
+    coh_status status = cohi_device_refuse(world, amo->call, "the operand", amo->operand);
+    if (status == COH_OK)
+        status = cohi_device_refuse(world, amo->call, "expected", amo->compare);
+    return status == COH_OK ? cohi_device_refuse(world, amo->call, "the result", amo->result)
+                            : status;
 }
 
 static coh_status check_place(coh_world *world, cohi_amo *amo, const void *target)

@@ -45,11 +45,20 @@ static coh_status open_at_engine(coh_world *world, const char *call, unsigned nu
     return status == COH_OK ? status : cohi_world_fail(world, call, status, "%s", coh_last_error());
 }
 
+static void close_at(cohi_server server, unsigned number)
+{
+    const cohi_engine_rma *rma = server.engine->rma;
+    if (rma && rma->context_close)
+        rma->context_close(server.endpoint, number);
+}
+
+/* An engine for heaps on a card, which may come later than a context, opens it at its first use. */
 static void close_at_engine(coh_world *world, unsigned number)
 {
-    const cohi_engine_rma *rma = world->engine->rma;
-    if (rma && rma->context_close)
-        rma->context_close(world->endpoint, number);
+    const cohi_device *device = cohi_world_device(world);
+    close_at(cohi_world_server(world), number);
+    if (device)
+        close_at(device->server, number);
 }
 
 static coh_status make_context(coh_world *world, const char *call, coh_context **context)

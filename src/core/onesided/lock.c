@@ -12,6 +12,7 @@
 #include "core/world/fault.h"
 #include "core/health/order.h"
 #include "core/health/peer.h"
+#include "core/heap/device.h"
 #include "core/onesided/rma.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
@@ -183,6 +184,11 @@ static coh_status begin(coh_world *world, const char *call, coh_lock *pointer, s
     if (status == COH_OK && (uintptr_t)pointer % sizeof *pointer != 0)
         status = cohi_world_fail(world, call, COH_BAD_ALIGNMENT,
                                  "the lock at %p is not aligned to its 8 bytes", (void *)pointer);
+    if (status == COH_OK && cohi_device_serves(world, lock->spot))
+        status = cohi_world_fail(world, call, COH_UNSUPPORTED,
+                                 "the lock at %s is in a heap on a card, where the ranks' CPUs "
+                                 "cannot wait for it; allocate it in a heap of kind host",
+                                 cohi_spot_describe(lock->spot).text);
     /* Neighbouring locks have different homes, so that no rank has them all. */
     lock->home = (int)(lock->spot / sizeof *pointer % (uint64_t)world->size);
     return status == COH_OK ? cohi_fault_strike(world->fault, COHI_OP_LOCK) : status;

@@ -3,11 +3,17 @@
 #include "core/onesided/context.h"
 #include "core/health/control.h"
 #include "core/world/fault.h"
+#include "core/heap/device.h"
 #include "core/heap/heap.h"
 #include "core/onesided/race.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
 #include "memory/host_copy.h"
+
+#include <stdlib.h>
+
+/* What is staged at a time: far longer than a copy to a card takes to start. */
+enum { STAGED_BYTES = 4 << 20 };
 
 /* ---- checks ---- */
 
@@ -80,25 +86,26 @@ coh_status cohi_rma_check(coh_world *world, const cohi_transfer *transfer)
 
 /* ---- moving ---- */
 
-static coh_status issue(coh_world *world, const cohi_transfer *transfer, cohi_op *op)
+static coh_status issue(cohi_server server, const cohi_transfer *transfer, cohi_op *op)
 {
-    const cohi_engine_rma *rma = world->engine->rma;
+    const cohi_engine_rma *rma = server.engine->rma;
     cohi_remote there = {transfer->context, transfer->rank, cohi_spot_segment(transfer->spot),
                          cohi_spot_offset(transfer->spot)};
     if (transfer->op == COHI_OP_PUT)
-        return rma->put(world->endpoint, there, transfer->source, transfer->bytes, op);
-    return rma->get(world->endpoint, there, transfer->target, transfer->bytes, op);
+        return rma->put(server.endpoint, there, transfer->source, transfer->bytes, op);
+    return rma->get(server.endpoint, there, transfer->target, transfer->bytes, op);
 }
 
 static coh_status move_by_engine(coh_world *world, const cohi_transfer *transfer)
 {
     cohi_op op = COHI_NEW_OP;
+    cohi_server server = cohi_device_server(world, transfer->spot);
     cohi_world_show_op(world, transfer->op);
-    coh_status status = issue(world, transfer, transfer->blocking ? &op : NULL);
+    coh_status status = issue(server, transfer, transfer->blocking ? &op : NULL);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, transfer->call, transfer->rank, COHI_LOSS_LINK);
     if (status == COH_OK && transfer->blocking)
-        status = cohi_wait_op(world, transfer->call, transfer->op, transfer->rank, &op);
+        status = cohi_wait_op_of(world, server, transfer->call, transfer->op, transfer->rank, &op);
     cohi_world_show_op(world, COHI_OP_NONE);
     return COHI_LIKELY(status == COH_OK)
                ? status
@@ -123,12 +130,61 @@ static inline void wake_for_word(coh_world *world, size_t bytes, int rank)
         cohi_control_wake_watcher(world->peers[rank].slot);
 }
 
+/* Memory of the host there, and memory of a card here: its engine copies. */
+static coh_status move_by_card(coh_world *world, const cohi_transfer *transfer, char *there)
+{
+    coh_status status;
+    if (transfer->op == COHI_OP_GET)
+        return cohi_device_copy(world, transfer->call, transfer->op, transfer->target, there,
+                                transfer->bytes);
+    status = cohi_device_copy(world, transfer->call, transfer->op, there, transfer->source,
+                              transfer->bytes);
+    wake_for_word(world, transfer->bytes, transfer->rank);
+    return status;
+}
+
+/* The same where the rank is reached by the engine: through memory of the host. */
+static coh_status move_staged(coh_world *world, const cohi_transfer *transfer)
+{
+    cohi_transfer part = *transfer;
+    size_t most = transfer->bytes < STAGED_BYTES ? transfer->bytes : STAGED_BYTES;
+    char *stage = malloc(most);
+    coh_status status =
+        stage ? COH_OK
+              : cohi_world_fail(world, transfer->call, COH_NO_MEMORY,
+                                "out of memory to stage %zu bytes of a card", transfer->bytes);
+    part.blocking = true;
+    for (size_t done = 0; done < transfer->bytes && status == COH_OK; done += part.bytes) {
+        part.bytes = transfer->bytes - done < most ? transfer->bytes - done : most;
+        part.spot = transfer->spot + done;
+        part.source = part.target = stage;
+        if (transfer->op == COHI_OP_PUT)
+            status = cohi_device_copy(world, transfer->call, transfer->op, stage,
+                                      (const char *)transfer->source + done, part.bytes);
+        if (status == COH_OK)
+            status = move_by_engine(world, &part);
+        if (status == COH_OK && transfer->op == COHI_OP_GET)
+            status = cohi_device_copy(world, transfer->call, transfer->op,
+                                      (char *)transfer->target + done, stage, part.bytes);
+    }
+    free(stage);
+    return status;
+}
+
 static coh_status move_mapped(coh_world *world, const cohi_transfer *transfer, char *there)
 {
     move_by_copy(there, transfer);
     if (transfer->op == COHI_OP_PUT)
         wake_for_word(world, transfer->bytes, transfer->rank);
     return COH_OK;
+}
+
+/* Whether the heap is of the host, and what is here is memory of a card. */
+static bool is_card_to_host(const coh_world *world, const cohi_transfer *transfer)
+{
+    const void *here = transfer->op == COHI_OP_PUT ? transfer->source : transfer->target;
+    return cohi_world_device(world) && !cohi_device_serves(world, transfer->spot)
+           && cohi_world_is_on_card(world, here);
 }
 
 coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
@@ -141,6 +197,8 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
     if (world->race)
         return cohi_race_transfer(world, transfer);
     char *there = cohi_heap_reach(world, transfer->rank, transfer->spot);
+    if (COHI_UNLIKELY(is_card_to_host(world, transfer)))
+        return there ? move_by_card(world, transfer, there) : move_staged(world, transfer);
     if (!there)
         return move_by_engine(world, transfer);
     return move_mapped(world, transfer, there);
@@ -352,12 +410,13 @@ coh_status coh_ptr(coh_world *world, const void *pointer, int rank, void **out)
         status = cohi_heap_check_range(world, call, rank, spot, 1);
     if (status != COH_OK)
         return status;
-    char *there = cohi_heap_reach(world, rank, spot);
+    char *there = cohi_device_serves(world, spot) ? cohi_heap_reach_card(world, rank, spot)
+                                                  : cohi_heap_reach(world, rank, spot);
     if (!there)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "the memory of rank %d is not mapped here (engine %s); use put and "
                                "get",
-                               rank, world->engine->name);
+                               rank, cohi_device_server(world, spot).engine->name);
     if (world->race && rank != world->rank)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "the race check (COHORT_CHECK=order) does not see loads and stores "

@@ -4,6 +4,7 @@
 #include "core/health/control.h"
 #include "core/world/fault.h"
 #include "core/health/order.h"
+#include "core/heap/device.h"
 #include "core/onesided/race.h"
 #include "core/onesided/rma.h"
 #include "core/onesided/strided.h"
@@ -83,12 +84,13 @@ static coh_status put_by_engine(coh_world *world, const struct signalled *put)
                       cohi_spot_offset(data->spot)};
     cohi_remote_signal signal = {cohi_spot_offset(put->signal_spot), put->value,
                                  put->op == COH_SIGNAL_ADD};
-    coh_status status = world->engine->rma->put_signal(
-        world->endpoint, to, data->source, data->bytes, &signal, data->blocking ? &op : NULL);
+    cohi_server server = cohi_device_server(world, put->signal_spot);
+    coh_status status = server.engine->rma->put_signal(
+        server.endpoint, to, data->source, data->bytes, &signal, data->blocking ? &op : NULL);
     if (status == COH_PEER_LOST)
         status = cohi_verdict_presume(world, data->call, data->rank, COHI_LOSS_LINK);
     if (status == COH_OK && data->blocking)
-        status = cohi_wait_op(world, data->call, COHI_OP_SIGNAL, data->rank, &op);
+        status = cohi_wait_op_of(world, server, data->call, COHI_OP_SIGNAL, data->rank, &op);
     cohi_world_show_op(world, COHI_OP_NONE);
     return tell(put, status);
 }
@@ -109,8 +111,11 @@ static bool is_one_operation(const coh_world *world, const struct signalled *put
     const cohi_transfer *data = &put->data;
     bool same_heap =
         data->bytes == 0 || cohi_spot_heap(data->spot) == cohi_spot_heap(put->signal_spot);
-    return !world->peers[data->rank].heap && world->engine->rma && world->engine->rma->put_signal
-           && same_heap;
+    const cohi_engine_rma *rma = cohi_device_server(world, put->signal_spot).engine->rma;
+    bool staged =
+        !cohi_device_serves(world, put->signal_spot) && cohi_world_is_on_card(world, data->source);
+    return !cohi_heap_reach(world, data->rank, put->signal_spot) && rma && rma->put_signal
+           && same_heap && !staged;
 }
 
 /* An engine that has the two in one is asked for that; otherwise the order is made by a fence. */
@@ -318,6 +323,10 @@ coh_status coh_signal_fetch(coh_world *world, const uint64_t *signal, uint64_t *
                             "the signal at %p is not aligned to its 8 bytes", (const void *)signal);
     if (status != COH_OK)
         return status;
+    status = cohi_device_refuse(world, call, "the place for the value", value);
+    if (status != COH_OK || cohi_device_serves(world, spot))
+        return status == COH_OK ? cohi_device_read(world, call, signal, sizeof *signal, value)
+                                : status;
     while (world->race && cohi_race_bring(world, signal, sizeof *signal))
         ;
     *value = __atomic_load_n(signal, __ATOMIC_ACQUIRE);

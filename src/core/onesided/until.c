@@ -2,11 +2,13 @@
 #include "base/clock.h"
 #include "core/world/fault.h"
 #include "core/health/order.h"
+#include "core/heap/device.h"
 #include "core/onesided/race.h"
 #include "core/onesided/rma.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- one word ---- */
@@ -82,15 +84,22 @@ static bool counts(const coh_watch *watch, size_t index)
     return !watch->skip || watch->skip[index] == 0;
 }
 
+static bool is_on_card(coh_world *world, const void *words)
+{
+    return cohi_world_device(world)
+           && cohi_device_serves(world, cohi_heap_further_spot(world, words, 1));
+}
+
 /* ---- many words ---- */
 
 /* What a call asks of a watch, and what was found. */
 struct question {
-    bool all;        /* all must hold; else one is enough */
-    size_t *indices; /* NULL, or where to list those that hold */
-    size_t found;    /* that hold, as far as was looked */
-    size_t first;    /* one that holds */
-    size_t relevant; /* words that count */
+    bool all;          /* all must hold; else one is enough */
+    size_t *indices;   /* NULL, or where to list those that hold */
+    size_t found;      /* that hold, as far as was looked */
+    size_t first;      /* one that holds */
+    size_t relevant;   /* words that count */
+    coh_status status; /* why the words cannot be looked at */
 };
 
 static bool answered(const coh_watch *watch, struct question *question)
@@ -116,10 +125,33 @@ static bool answered(const coh_watch *watch, struct question *question)
     return question->all || question->found > 0 || question->relevant == 0;
 }
 
+/* Words of a heap on a card, as they are now: this rank's own copy, in memory of the host. */
+static bool look_at_card(coh_world *world, const char *call, const coh_watch *watch,
+                         struct question *question)
+{
+    enum { NEAR_BYTES = 1024 };
+    char near[NEAR_BYTES];
+    size_t bytes = watch->count * coh_dtype_size(watch->dtype);
+    char *words = bytes <= sizeof near ? near : malloc(bytes);
+    coh_watch seen = *watch;
+    seen.words = words;
+    question->status = words
+                           ? cohi_device_read(world, call, watch->words, bytes, words)
+                           : cohi_world_fail(world, call, COH_NO_MEMORY,
+                                             "out of memory for %zu words of a card", watch->count);
+    bool found = question->status == COH_OK && answered(&seen, question);
+    if (words != near)
+        free(words);
+    return found;
+}
+
 /* The same, after what is under way to those words when races are looked for: one thing at a time,
  * so that no value is passed over. */
-static bool look(coh_world *world, const coh_watch *watch, struct question *question)
+static bool look(coh_world *world, const char *call, const coh_watch *watch,
+                 struct question *question)
 {
+    if (COHI_UNLIKELY(watch->count > 0 && is_on_card(world, watch->words)))
+        return look_at_card(world, call, watch, question);
     bool found = answered(watch, question);
     if (COHI_LIKELY(!world->race))
         return found;
@@ -159,10 +191,13 @@ static coh_status check_words(coh_world *world, const char *call, const coh_watc
         return COH_OK;
     if (!watch->values)
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "values is NULL");
+    coh_status status = cohi_device_refuse(world, call, "values", watch->values);
+    if (status != COH_OK)
+        return status;
     if (__builtin_mul_overflow(watch->count, bytes, &length))
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%zu words of %zu bytes overflow",
                                watch->count, bytes);
-    coh_status status = cohi_heap_locate(world, call, watch->words, &spot);
+    status = cohi_heap_locate(world, call, watch->words, &spot);
     if (status == COH_OK)
         status = cohi_heap_check_range(world, call, world->rank, spot, length);
     if (status == COH_OK && (uintptr_t)watch->words % bytes != 0)
@@ -213,13 +248,22 @@ struct watching {
     const coh_watch *watch;
 };
 
-/* The first word for which the comparison does not hold. */
+static uint64_t read_now(coh_world *world, const char *place, size_t bytes)
+{
+    uint64_t word = 0;
+    if (!is_on_card(world, place))
+        return load_word(place, bytes);
+    return cohi_device_read(world, "", place, bytes, &word) == COH_OK ? word : 0;
+}
+
+/* The first word for which the comparison does not hold; on a card, the first. */
 static void find_word(const void *waiting, cohi_awaited_word *word)
 {
     const struct watching *watching = waiting;
     const coh_watch *watch = watching->watch;
     size_t bytes = coh_dtype_size(watch->dtype), index = 0;
-    while (index + 1 < watch->count && (!counts(watch, index) || holds(watch, index)))
+    bool card = watch->count > 0 && is_on_card(watching->world, watch->words);
+    while (!card && index + 1 < watch->count && (!counts(watch, index) || holds(watch, index)))
         index++;
     const char *place = (const char *)watch->words + index * bytes;
     *word = (cohi_awaited_word){
@@ -229,7 +273,7 @@ static void find_word(const void *waiting, cohi_awaited_word *word)
         .compare = watch->compare,
         .wanted =
             read_value((const char *)watch->values + (watch->each ? index : 0) * bytes, bytes),
-        .found = load_word(place, bytes)};
+        .found = read_now(watching->world, place, bytes)};
     (void)cohi_heap_locate(watching->world, "", place, &word->spot);
 }
 
@@ -264,11 +308,12 @@ static coh_status wait_long(coh_world *world, const char *call, const coh_watch 
     wait.ends = ends;
     wait.word = find_word;
     wait.waiting = &watching;
-    while (status == COH_OK && !look(world, watch, question)) {
-        status = cohi_wait_step(&wait);
+    while (status == COH_OK && !look(world, call, watch, question)) {
+        status = question->status == COH_OK ? cohi_wait_step(&wait) : question->status;
         if (status == COH_OK && watch->from == COH_ANY_RANK)
             status = check_writers(world, call);
-        if (status != COH_OK && look(world, watch, question)) /* it wrote before it was lost */
+        if (status != COH_OK
+            && look(world, call, watch, question)) /* it wrote before it was lost */
             status = COH_OK;
         if (status == COH_OK && deadline != UINT64_MAX && cohi_now_ns() >= deadline)
             status = fail_timeout(world, call, watch);
@@ -281,8 +326,10 @@ static coh_status wait_long(coh_world *world, const char *call, const coh_watch 
 static coh_status wait_for(coh_world *world, const char *call, const coh_watch *watch,
                            struct question *question)
 {
+    if (watch->count > 0 && is_on_card(world, watch->words)) /* where a look takes microseconds */
+        return wait_long(world, call, watch, question);
     for (unsigned looks = 0, most = cohi_world_spins(world); looks <= most; looks++) {
-        if (look(world, watch, question))
+        if (look(world, call, watch, question))
             return COH_OK;
         cohi_cpu_relax();
     }
@@ -370,42 +417,46 @@ coh_status coh_wait_some(coh_world *world, const coh_watch *watch, size_t *indic
  * looked for. */
 static void poke(coh_world *world)
 {
-    if (world->engine->lifecycle->progress)
-        world->engine->lifecycle->progress(world->endpoint);
+    cohi_world_progress(world);
     cohi_order_acquire(world);
 }
 
 coh_status coh_test_any(coh_world *world, const coh_watch *watch, size_t *index)
 {
+    static const char call[] = "coh_test_any";
     struct question question = {.all = false};
-    coh_status status = begin(world, "coh_test_any", watch, index);
+    coh_status status = begin(world, call, watch, index);
     if (status != COH_OK)
         return status;
     poke(world);
-    look(world, watch, &question);
-    *index = question.found > 0 ? question.first : watch->count;
-    return COH_OK;
+    look(world, call, watch, &question);
+    if (question.status == COH_OK)
+        *index = question.found > 0 ? question.first : watch->count;
+    return question.status;
 }
 
 coh_status coh_test_all(coh_world *world, const coh_watch *watch, int *all)
 {
+    static const char call[] = "coh_test_all";
     struct question question = {.all = true};
-    coh_status status = begin(world, "coh_test_all", watch, all);
+    coh_status status = begin(world, call, watch, all);
     if (status != COH_OK)
         return status;
     poke(world);
-    *all = look(world, watch, &question);
-    return COH_OK;
+    *all = look(world, call, watch, &question);
+    return question.status;
 }
 
 coh_status coh_test_some(coh_world *world, const coh_watch *watch, size_t *indices, size_t *found)
 {
+    static const char call[] = "coh_test_some";
     struct question question = {.indices = indices};
-    coh_status status = begin(world, "coh_test_some", watch, indices ? (const void *)found : NULL);
+    coh_status status = begin(world, call, watch, indices ? (const void *)found : NULL);
     if (status != COH_OK)
         return status;
     poke(world);
-    look(world, watch, &question);
-    *found = question.found;
-    return COH_OK;
+    look(world, call, watch, &question);
+    if (question.status == COH_OK)
+        *found = question.found;
+    return question.status;
 }

@@ -61,6 +61,31 @@ void cohi_world_show_op(coh_world *world, cohi_opcode op)
     atomic_store_explicit(&world->slot->op, op, memory_order_relaxed);
 }
 
+/* ---- engines ---- */
+
+static void progress(cohi_server server)
+{
+    if (server.engine->lifecycle->progress)
+        server.engine->lifecycle->progress(server.endpoint);
+}
+
+void cohi_world_progress(coh_world *world)
+{
+    const cohi_device *device = cohi_world_device(world);
+    progress(cohi_world_server(world));
+    if (COHI_UNLIKELY(device != NULL))
+        progress(device->server);
+}
+
+bool cohi_world_is_on_card(const coh_world *world, const void *pointer)
+{
+    const cohi_device *device = cohi_world_device(world);
+    if (COHI_LIKELY(!device) || !pointer)
+        return false;
+    cohi_server server = device->server;
+    return server.engine->memory->place_of(server.endpoint, pointer) >= COHI_PLACE_CARD;
+}
+
 /* ---- the gate ---- */
 
 /* A thread with a binding always has a bound world: without one it would pass for a helper. */

@@ -42,6 +42,7 @@ enum {
     COHI_WORLD_CAREFUL = 4, /* take the slow path: COHORT_CHECK or COHORT_FAULT is on */
     COHI_WORLD_BOUND = 8,   /* a thread-rank's: only its own thread and unbound ones may call */
     COHI_WORLD_ENGINE_ATOMICS = 16, /* the engine's are not the CPU's: all atomics go by engine */
+    COHI_WORLD_DEVICE = 32, /* take the slow path: pointers may be those of a card, see `device` */
 };
 
 typedef struct cohi_peer {
@@ -70,7 +71,20 @@ enum { COHI_WINDOWS_MAX = 8 };
 typedef struct cohi_segment_card {
     uint64_t bytes; /* the most that it can have */
     cohi_region_key key;
+    unsigned char more[COHI_KEY_BYTES]; /* of what does not fit the key */
 } cohi_segment_card;
+
+/* What serves memory to this rank: an engine, and the rank's endpoint of it. */
+typedef struct cohi_server {
+    const cohi_engine *engine;
+    cohi_endpoint *endpoint;
+} cohi_server;
+
+/* An engine beside the world's own, for heaps on a card (core/heap/device.h). */
+typedef struct cohi_device {
+    cohi_server server;
+    cohi_engine_facts facts;
+} cohi_device;
 
 struct coh_world {
     /* Read by every call. */
@@ -93,14 +107,16 @@ struct coh_world {
     const cohi_engine *engine;
     uint64_t prepared; /* bytes that the heap begins with: see memory/prepared.h */
     cohi_endpoint *endpoint;
-    cohi_engine_facts facts; /* of the endpoint */
-    int hosts;               /* that the ranks are on */
-    int *host_of;            /* [size]: the host of each rank, from 0 */
-    bool remote;             /* some peer is reached by the engine */
-    bool delayed;            /* puts may arrive later: by the engine, or for a look for races */
-    bool crowded;            /* more ranks than cores on this host; the same on all of its ranks */
-    bool checks_bounds;      /* put and get are held to allocations (COHORT_CHECK) */
-    bool huge_pages;         /* heaps ask for them (COHORT_HUGE_PAGES) */
+    const cohi_upcalls *upcalls;   /* what engines are given */
+    cohi_engine_facts facts;       /* of the endpoint */
+    _Atomic(cohi_device *) device; /* from the first heap on a card on; NULL: there is none */
+    int hosts;                     /* that the ranks are on */
+    int *host_of;                  /* [size]: the host of each rank, from 0 */
+    bool remote;                   /* some peer is reached by the engine */
+    bool delayed;       /* puts may arrive later: by the engine, or for a look for races */
+    bool crowded;       /* more ranks than cores on this host; the same on all of its ranks */
+    bool checks_bounds; /* put and get are held to allocations (COHORT_CHECK) */
+    bool huge_pages;    /* heaps ask for them (COHORT_HUGE_PAGES) */
     uint64_t warn_ns, stall_ns, timeout_ns, link_timeout_ns; /* 0: never */
     int local_rank;
     int local_size;
@@ -156,6 +172,23 @@ static inline bool cohi_world_admits(const coh_world *world)
            || (!cohi_bound_world
                && atomic_load_explicit(&world->slot->thread, memory_order_relaxed) != 0);
 }
+
+static inline cohi_server cohi_world_server(const coh_world *world)
+{
+    return (cohi_server){world->engine, world->endpoint};
+}
+
+/* NULL: no heap of the world is on a card. */
+static inline cohi_device *cohi_world_device(const coh_world *world)
+{
+    return atomic_load_explicit(&((coh_world *)world)->device, memory_order_acquire);
+}
+
+/* Whether the world uses a card and `pointer` is memory of one, which the CPU cannot load. */
+bool cohi_world_is_on_card(const coh_world *world, const void *pointer);
+
+/* Lets the engines do what they can do at once. */
+void cohi_world_progress(coh_world *world);
 
 /* How often a call looks again for what it waits for, before it takes the ladder (core/health/wait.h). */
 static inline unsigned cohi_world_spins(const coh_world *world)

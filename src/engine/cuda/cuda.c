@@ -82,11 +82,14 @@ static coh_status furnish(cohi_endpoint *endpoint)
         status = cohi_cuda_image_open(endpoint);
     if (status == COH_OK)
         status = cohi_cuda_under_way_open(endpoint);
+    if (status == COH_OK)
+        status = cohi_cuda_streams_open(endpoint);
     return status;
 }
 
 static void strip(cohi_endpoint *endpoint)
 {
+    cohi_cuda_streams_close(endpoint);
     cohi_cuda_under_way_close(endpoint);
     cohi_cuda_segments_close(endpoint);
     cohi_cuda_image_close(endpoint);
@@ -162,7 +165,10 @@ static coh_status open_endpoint(const cohi_engine_args *args, cohi_endpoint **ma
 static coh_status get_address(cohi_endpoint *endpoint, unsigned char *address)
 {
     cohi_cuda_address mine = {
-        .pid = (int32_t)getpid(), .device = endpoint->device, .mps = endpoint->mps};
+        .pid = (int32_t)getpid(),
+        .device = endpoint->device,
+        .mps = endpoint->mps,
+        .multiprocessors = endpoint->multiprocessors};
     memcpy(mine.uuid, endpoint->uuid, sizeof mine.uuid);
     memset(address, 0, COHI_ADDRESS_BYTES);
     memcpy(address, &mine, sizeof mine);
@@ -228,6 +234,7 @@ static void lose(cohi_endpoint *endpoint, int rank)
     pthread_mutex_lock(&endpoint->lock);
     endpoint->lost[rank] = true;
     pthread_mutex_unlock(&endpoint->lock);
+    cohi_cuda_streams_lose(endpoint, rank);
 }
 
 static bool describe_library(char *text, size_t room)
@@ -259,6 +266,7 @@ const cohi_engine cohi_engine_cuda = {
     .memory = &cohi_cuda_memory,
     .rma = &cohi_cuda_rma,
     .atomic = &cohi_cuda_atomic,
+    .stream = &cohi_cuda_stream,
     .cards = &cohi_cuda_cards,
     .library = describe_library,
 };

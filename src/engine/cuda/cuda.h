@@ -9,7 +9,10 @@
  *   rma.c       put, get, put with signal, fence, quiet and copies, from the host
  *   atomic.c    atomics from the host, by a kernel
  *   kernels/    what runs on the card, and image.c, which loads it
- *   stream.c    operations in the order of the caller's streams
+ *   streams.h   operations in the order of the caller's streams: what they share
+ *   stream.c    the state of it, and one-sided operations
+ *   chain.c     which streams there are, and in which order a team's operations are
+ *   meet.c      collectives
  *
  * The endpoint works in the primary context of its card, which is the one that CUDA's runtime uses. Every
  * entry makes it current and lets the thread make calls that a capture elsewhere would forbid
@@ -50,6 +53,7 @@ typedef struct cohi_cuda_address {
     int32_t pid;
     int32_t device; /* its number in that process */
     int32_t mps;    /* its contexts are MPS's */
+    int32_t multiprocessors;
 } cohi_cuda_address;
 
 _Static_assert(sizeof(cohi_cuda_address) <= COHI_ADDRESS_BYTES, "it fits a card");
@@ -138,6 +142,7 @@ struct cohi_endpoint {
 
     struct cohi_cuda_image *image;     /* the kernels as loaded (kernels/image.c) */
     struct cohi_cuda_streams *streams; /* the state of stream.c */
+    unsigned attached;                 /* counts what changes the addresses of segments */
 };
 
 /* ---- entering ---- */
@@ -187,6 +192,15 @@ void cohi_cuda_image_close(cohi_endpoint *endpoint);
 coh_status cohi_cuda_image_find(const cohi_endpoint *endpoint, const char *name,
                                 CUfunction *function);
 
+/* ---- streams of the caller's (stream.c); the context is current ---- */
+
+coh_status cohi_cuda_streams_open(cohi_endpoint *endpoint);
+void cohi_cuda_streams_close(cohi_endpoint *endpoint);
+
+/* Nothing on a stream waits for that rank any more. */
+void cohi_cuda_streams_lose(cohi_endpoint *endpoint, int rank);
+
+extern const cohi_engine_stream cohi_cuda_stream;
 extern const cohi_engine_memory cohi_cuda_memory;
 extern const cohi_engine_rma cohi_cuda_rma;
 extern const cohi_engine_atomic cohi_cuda_atomic;

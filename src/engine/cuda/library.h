@@ -69,6 +69,7 @@
     X(cuStreamCreateWithPriority, 5050)                  \
     X(cuStreamDestroy, 4000)                             \
     X(cuStreamGetCtx, 9020)                              \
+    X(cuStreamGetId, 12000)                              \
     X(cuStreamIsCapturing, 10000)                        \
     X(cuStreamQuery, 2000)                               \
     X(cuStreamSynchronize, 2000)                         \

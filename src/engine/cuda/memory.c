@@ -191,6 +191,24 @@ static coh_status extend(cohi_endpoint *endpoint, cohi_cuda_segment *segment, ui
     return status;
 }
 
+/* Before others write to it. Nothing runs on the card that could hold this up. */
+static coh_status clear_control(const cohi_endpoint *endpoint, const cohi_cuda_segment *segment)
+{
+    CUstream stream = NULL;
+    const cohi_cuda_library *library = endpoint->library;
+    CUresult result = library->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    if (result == CUDA_SUCCESS)
+        result = library->cuMemsetD8Async(segment->own.base, 0, segment->own.backed, stream);
+    if (result == CUDA_SUCCESS)
+        result = library->cuStreamSynchronize(stream);
+    if (stream)
+        (void)library->cuStreamDestroy(stream);
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(library, result, "%llu bytes cannot be set to zero",
+                                (unsigned long long)segment->own.backed);
+}
+
 static coh_status segment_commit(cohi_endpoint *endpoint, int id, uint64_t from, uint64_t to)
 {
     cohi_cuda_segment *segment = &endpoint->segments[id];
@@ -198,6 +216,9 @@ static coh_status segment_commit(cohi_endpoint *endpoint, int id, uint64_t from,
     (void)from; /* core backs a segment from its start on, without gaps */
     pthread_mutex_lock(&endpoint->lock);
     coh_status status = to > segment->own.backed ? extend(endpoint, segment, to) : COH_OK;
+    if (status == COH_OK && id == COHI_SEGMENT_CONTROL)
+        status = clear_control(endpoint, segment);
+    endpoint->attached++;
     pthread_mutex_unlock(&endpoint->lock);
     cohi_cuda_leave(endpoint, guard);
     return status;
@@ -236,6 +257,7 @@ static void segment_remove(cohi_endpoint *endpoint, int id)
     cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
     pthread_mutex_lock(&endpoint->lock);
     remove_segment(endpoint, &endpoint->segments[id]);
+    endpoint->attached++;
     pthread_mutex_unlock(&endpoint->lock);
     cohi_cuda_leave(endpoint, guard);
 }
@@ -335,6 +357,7 @@ static coh_status region_attach(cohi_endpoint *endpoint, int id, int rank, uint6
     cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
     pthread_mutex_lock(&endpoint->lock);
     coh_status status = attach_near(endpoint, &segment->peers[rank], &told, rank, key);
+    endpoint->attached++;
     pthread_mutex_unlock(&endpoint->lock);
     cohi_cuda_leave(endpoint, guard);
     return status;

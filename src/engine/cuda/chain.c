@@ -1,0 +1,282 @@
+/* chain.c - the caller's streams: which have work of this engine, and in which order a team's operations are. */
+#include "engine/cuda/streams.h"
+
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* What the driver has where CUDA_DEVICE_MAX_CONNECTIONS does not say. */
+enum { USUAL_QUEUES = 8, QUEUES_MAX = 32 };
+
+/* Streams of all thread-ranks of this process that may have a kernel which waits. */
+static atomic_int waiting_streams;
+
+/*
+ * Streams of one process share the card's queues. Behind a kernel that waits, the queue stands still: so that
+ * no kernel waits for one behind it, each stream needs a queue to itself. Some are left to the engine's own.
+ */
+static int most_waiting_streams(const cohi_endpoint *endpoint)
+{
+    const char *set = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    int queues = set ? atoi(set) : USUAL_QUEUES;
+    if (queues < 1 || queues > QUEUES_MAX)
+        queues = USUAL_QUEUES;
+    int left = queues - 2 * endpoint->on_card;
+    return left > endpoint->on_card ? left : endpoint->on_card;
+}
+
+/* ---- tails ---- */
+
+static void free_tail(cohi_endpoint *endpoint, int index)
+{
+    cohi_cuda_tail *tail = &endpoint->streams->tails[index];
+    tail->id = 0;
+    atomic_fetch_sub(&waiting_streams, 1);
+    for (int i = 0; i < COHI_CUDA_TEAMS; i++)
+        if (endpoint->streams->teams[i].tail == index)
+            endpoint->streams->teams[i].tail = -1;
+}
+
+/* Streams on which all has been done need not be remembered. */
+static void prune(cohi_endpoint *endpoint)
+{
+    for (int i = 0; i < COHI_CUDA_STREAMS_MAX; i++) {
+        const cohi_cuda_tail *tail = &endpoint->streams->tails[i];
+        if (tail->id && endpoint->library->cuEventQuery(tail->event) == CUDA_SUCCESS)
+            free_tail(endpoint, i);
+    }
+}
+
+static int find_tail(const cohi_endpoint *endpoint, uint64_t id)
+{
+    for (int i = 0; i < COHI_CUDA_STREAMS_MAX; i++)
+        if (endpoint->streams->tails[i].id == id)
+            return i;
+    return -1;
+}
+
+static bool is_crowded(const cohi_endpoint *endpoint)
+{
+    return endpoint->sharing == COHI_CUDA_THREADS
+           && atomic_load(&waiting_streams) >= most_waiting_streams(endpoint);
+}
+
+static coh_status make_event(cohi_endpoint *endpoint, cohi_cuda_tail *tail)
+{
+    if (tail->event)
+        return COH_OK;
+    CUresult result =
+        endpoint->library->cuEventCreate(&tail->event, CU_EVENT_DISABLE_TIMING);
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result, "an event cannot be made");
+}
+
+static coh_status take_tail(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
+{
+    lineup->tail = find_tail(endpoint, lineup->id);
+    if (lineup->tail >= 0)
+        return COH_OK;
+    lineup->tail = find_tail(endpoint, 0);
+    if (lineup->tail < 0 || is_crowded(endpoint)) {
+        prune(endpoint);
+        lineup->tail = find_tail(endpoint, 0);
+    }
+    if (lineup->tail < 0 || is_crowded(endpoint))
+        return cohi_fail(COH_LIMIT,
+                         "operations that wait are under way on %d streams of this process, and no "
+                         "more can be told from each other by card %d; CUDA_DEVICE_MAX_CONNECTIONS "
+                         "may be up to %d",
+                         atomic_load(&waiting_streams), endpoint->device, (int)QUEUES_MAX);
+    coh_status status = make_event(endpoint, &endpoint->streams->tails[lineup->tail]);
+    if (status != COH_OK)
+        return status;
+    endpoint->streams->tails[lineup->tail].id = lineup->id;
+    atomic_fetch_add(&waiting_streams, 1);
+    return COH_OK;
+}
+
+/* ---- streams ---- */
+
+static coh_status check_context(const cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup)
+{
+    CUcontext context = NULL;
+    CUresult result = endpoint->library->cuStreamGetCtx(lineup->stream, &context);
+    if (result != CUDA_SUCCESS)
+        return cohi_cuda_fail(endpoint->library, result, "the stream %p cannot be used",
+                              (void *)lineup->stream);
+    if (context == endpoint->context)
+        return COH_OK;
+    return cohi_fail(COH_INVALID_ARGUMENT,
+                     "the stream %p is of another context than the primary one of card %d, %s, "
+                     "where the rank's heaps are",
+                     (void *)lineup->stream, endpoint->device, endpoint->name);
+}
+
+static coh_status check_capture(const cohi_endpoint *endpoint, cohi_cuda_lineup *lineup, bool waits)
+{
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = endpoint->library->cuStreamIsCapturing(lineup->stream, &state);
+    if (result != CUDA_SUCCESS || state == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        return cohi_cuda_fail(endpoint->library,
+                              result != CUDA_SUCCESS ? result
+                                                     : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                              "the stream %p cannot be used", (void *)lineup->stream);
+    lineup->captured = state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (lineup->captured && waits && cohi_cuda_takes_turns(endpoint))
+        return cohi_fail(COH_UNSUPPORTED,
+                         "the stream is being captured, but several processes share card %d, %s, "
+                         "without MPS: what they wait for is counted when it is enqueued; start "
+                         "nvidia-cuda-mps-control -d before them",
+                         endpoint->device, endpoint->name);
+    return COH_OK;
+}
+
+/* The legacy default stream waits for all others of the process, also for those of other thread-ranks that wait
+ * for this one. */
+static coh_status check_default(const cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                bool waits)
+{
+    bool legacy = lineup->stream == NULL || lineup->stream == CU_STREAM_LEGACY;
+    if (!waits || !legacy || endpoint->sharing != COHI_CUDA_THREADS)
+        return COH_OK;
+    return cohi_fail(COH_UNSUPPORTED,
+                     "the default stream of card %d waits for the streams of all threads, and %d "
+                     "ranks are threads of this process: use streams of your own",
+                     endpoint->device, endpoint->on_card);
+}
+
+/* Handles are used again for other streams, numbers are not. */
+static coh_status find_number(const cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
+{
+    unsigned long long id = 0;
+    CUresult result = endpoint->library->cuStreamGetId(lineup->stream, &id);
+    lineup->id = (uint64_t)id + 1; /* 0 is for none */
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result, "the stream %p has no number",
+                                (void *)lineup->stream);
+}
+
+coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, bool waits,
+                                  cohi_cuda_lineup *lineup)
+{
+    *lineup = (cohi_cuda_lineup){.stream = stream, .guard = cohi_cuda_enter(endpoint)};
+    pthread_mutex_lock(&endpoint->streams->lock);
+    coh_status status = check_context(endpoint, lineup);
+    if (status == COH_OK)
+        status = check_default(endpoint, lineup, waits);
+    if (status == COH_OK)
+        status = check_capture(endpoint, lineup, waits);
+    if (status == COH_OK && waits && !lineup->captured)
+        status = find_number(endpoint, lineup);
+    if (status == COH_OK && waits && !lineup->captured)
+        status = take_tail(endpoint, lineup);
+    if (status == COH_OK)
+        status = cohi_cuda_streams_ready(endpoint);
+    if (status != COH_OK)
+        (void)cohi_cuda_lineup_end(endpoint, lineup, status);
+    return status;
+}
+
+coh_status cohi_cuda_lineup_end(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup, coh_status status)
+{
+    pthread_mutex_unlock(&endpoint->streams->lock);
+    cohi_cuda_leave(endpoint, lineup->guard);
+    return status;
+}
+
+/* ---- teams ---- */
+
+static coh_status wait_for_tail(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                const cohi_cuda_team *team)
+{
+    if (team->tail < 0 || endpoint->streams->tails[team->tail].id == lineup->id)
+        return COH_OK;
+    CUresult result = endpoint->library->cuStreamWaitEvent(
+        lineup->stream, endpoint->streams->tails[team->tail].event, CU_EVENT_WAIT_DEFAULT);
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result,
+                                "the stream %p cannot wait for the team's last operation, which "
+                                "is on another stream",
+                                (void *)lineup->stream);
+}
+
+coh_status cohi_cuda_chain(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                           const cohi_stream_team *team, cohi_cuda_team **mine)
+{
+    cohi_cuda_team *found = &endpoint->streams->teams[team->number];
+    if (found->life != team->life) {
+        found->life = team->life;
+        found->ticks = 0;
+    }
+    *mine = found;
+    return lineup->captured ? COH_OK : wait_for_tail(endpoint, lineup, found);
+}
+
+coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                              cohi_cuda_team *team)
+{
+    if (lineup->captured || !lineup->id)
+        return COH_OK;
+    CUresult result = endpoint->library->cuEventRecord(
+        endpoint->streams->tails[lineup->tail].event, lineup->stream);
+    if (team)
+        team->tail = lineup->tail;
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result, "an event cannot be recorded");
+}
+
+void cohi_cuda_tails_close(cohi_endpoint *endpoint)
+{
+    for (int i = 0; i < COHI_CUDA_STREAMS_MAX; i++) {
+        cohi_cuda_tail *tail = &endpoint->streams->tails[i];
+        if (tail->id)
+            free_tail(endpoint, i);
+        if (tail->event)
+            (void)endpoint->library->cuEventDestroy(tail->event);
+    }
+}
+
+/* ---- words that streams wait for ---- */
+
+/* Whether the wait is over: the stream has gone past it, or was forgotten since it had. */
+static bool is_over(const cohi_endpoint *endpoint, const cohi_cuda_awaited *awaited)
+{
+    const cohi_cuda_tail *tail = &endpoint->streams->tails[awaited->tail];
+    return awaited->word == 0 || tail->id == 0
+           || endpoint->library->cuEventQuery(tail->event) == CUDA_SUCCESS;
+}
+
+coh_status cohi_cuda_note_wait(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                               CUdeviceptr word, uint64_t value, int rank)
+{
+    for (int i = 0; i < COHI_CUDA_AWAITED_MAX; i++) {
+        cohi_cuda_awaited *awaited = &endpoint->streams->awaited[i];
+        if (!is_over(endpoint, awaited))
+            continue;
+        *awaited = (cohi_cuda_awaited){word, value, rank, lineup->tail};
+        return COH_OK;
+    }
+    return cohi_fail(COH_LIMIT, "%d waits for words are under way on streams of this rank",
+                     (int)COHI_CUDA_AWAITED_MAX);
+}
+
+void cohi_cuda_end_waits(cohi_endpoint *endpoint, int rank)
+{
+    for (int i = 0; i < COHI_CUDA_AWAITED_MAX; i++) {
+        cohi_cuda_awaited *awaited = &endpoint->streams->awaited[i];
+        if (is_over(endpoint, awaited) || (awaited->rank >= 0 && awaited->rank != rank))
+            continue;
+        cohi_cuda_report *report = &cohi_cuda_status_of(endpoint)->reports[COHI_CUDA_TEAMS];
+        report->rank = rank;
+        __atomic_store_n(&report->trouble, (uint32_t)COHI_CUDA_LOST, __ATOMIC_RELEASE);
+        (void)endpoint->library->cuMemcpyHtoDAsync(awaited->word, &awaited->value,
+                                                   sizeof awaited->value, endpoint->streams->own);
+        (void)endpoint->library->cuStreamSynchronize(endpoint->streams->own);
+        awaited->word = 0;
+    }
+}

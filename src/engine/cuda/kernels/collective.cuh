@@ -1,0 +1,538 @@
+/*
+ * collective.cuh - one collective, as the kernels of all members carry it out together.
+ *
+ * What a kind does with the members' blocks is in two places: `staged` for what goes by the scratch, and
+ * `direct` for what is symmetric. Work is divided so that each member moves about as much as any other.
+ */
+#ifndef COHI_ENGINE_CUDA_KERNELS_COLLECTIVE_CUH
+#define COHI_ENGINE_CUDA_KERNELS_COLLECTIVE_CUH
+
+#include "meeting.cuh"
+#include "ranges.cuh"
+
+namespace {
+
+/* As coh_collective_kind. */
+enum kind {
+    BARRIER = 0,
+    ALL_REDUCE = 1,
+    REDUCE = 2,
+    REDUCE_SCATTER = 3,
+    ALL_GATHER = 4,
+    GATHER = 5,
+    SCATTER = 6,
+    BROADCAST = 7,
+    ALL_TO_ALL = 8,
+    SCAN = 9,
+    SCAN_EXCLUSIVE = 10
+};
+
+/* Of a block of threads: lists of addresses, and the members' posts. */
+struct lists {
+    const char *sources[COHI_CUDA_MEMBERS];
+    char *targets[COHI_CUDA_MEMBERS];
+    double scales[COHI_CUDA_MEMBERS];
+    const char *source_of[COHI_CUDA_MEMBERS];
+    char *target_of[COHI_CUDA_MEMBERS];
+    int scaled;
+    unsigned buffers_of[COHI_CUDA_MEMBERS];
+};
+
+/* The type of calls that move elements as they are. */
+struct bytes_only {};
+
+template <class type, int OP> struct reducer {
+    __device__ static void run(const recipe &recipe, char *const *targets, int target_count,
+                               const char *const *sources, int source_count, uint64_t count,
+                               uint32_t, crowd crowd)
+    {
+        reduce_range<type, OP>(recipe, targets, target_count, sources, source_count, count,
+                                         crowd);
+    }
+};
+
+/* A copy to several targets. */
+template <int OP> struct reducer<bytes_only, OP> {
+    __device__ static void run(const recipe &, char *const *targets, int target_count,
+                               const char *const *sources, int, uint64_t count, uint32_t element,
+                               crowd crowd)
+    {
+        for (int t = 0; t < target_count; t++)
+            copy_range(targets[t], sources[0], count * element, crowd);
+    }
+};
+
+template <class type> struct scaler {
+    __device__ static void run(double scale, char *target, const char *source, uint64_t count,
+                               crowd crowd)
+    {
+        scale_range<type>(scale, target, source, count, crowd);
+    }
+};
+template <> struct scaler<bytes_only> {
+    __device__ static void run(double, char *, const char *, uint64_t, crowd) {}
+};
+
+template <class type> struct is_reduction {
+    static constexpr bool yes = true;
+};
+template <> struct is_reduction<bytes_only> {
+    static constexpr bool yes = false;
+};
+
+/* ---- what a call has ---- */
+
+__device__ inline bool is_blocked_source(int kind)
+{
+    return kind == REDUCE_SCATTER || kind == SCATTER || kind == ALL_TO_ALL;
+}
+
+/* Blocks of the source that this member shows to others. */
+__device__ inline int shown_pieces(const cohi_cuda_call &call)
+{
+    bool root_gives = call.kind == SCATTER || call.kind == BROADCAST;
+    if (root_gives && call.index != call.root)
+        return 0;
+    return call.kind == BARRIER ? 0 : is_blocked_source(call.kind) ? call.size : 1;
+}
+
+/* Elements of piece `piece` of this member's source. */
+__device__ inline uint64_t piece_count(const cohi_cuda_call &call, int piece)
+{
+    if (is_blocked_source(call.kind))
+        return call.counts[piece];
+    if (call.kind == ALL_GATHER || call.kind == GATHER)
+        return call.counts[call.index];
+    return call.count;
+}
+
+__device__ inline uint64_t clip(uint64_t count, uint64_t from, uint64_t most)
+{
+    return from >= count ? 0 : min(count - from, most);
+}
+
+__device__ inline recipe recipe_of(const cohi_cuda_call &call, const double *scales)
+{
+    recipe recipe = {call.op, call.size, scales};
+    return recipe;
+}
+
+/* Members whose sources a scan takes. */
+__device__ inline int scanned(const cohi_cuda_call &call)
+{
+    return call.kind == SCAN ? call.index + 1 : call.kind == SCAN_EXCLUSIVE ? call.index : call.size;
+}
+
+/* What the first member of an exclusive scan gets. */
+__device__ __noinline__ void fill_neutral(const cohi_cuda_call &call, char *target, uint64_t count,
+                                    crowd crowd)
+{
+    uint64_t bytes = count * call.element;
+    for (uint64_t at = crowd.worker; at < bytes; at += crowd.workers)
+        target[at] = static_cast<char>(call.neutral >> at % call.element * 8);
+}
+
+/* ---- by the scratch ---- */
+
+__device__ inline char *scratch_of(const cohi_cuda_call &call, int member, uint32_t tick)
+{
+    uint64_t half = static_cast<uint64_t>(call.layout.blocks) * call.scratch_each;
+    return reinterpret_cast<char *>(call.control[member] + call.scratch + (tick & 1) * half
+                                    + static_cast<uint64_t>(blockIdx.x) * call.scratch_each);
+}
+
+__device__ inline uint64_t step_first(const cohi_cuda_call &call, uint64_t step)
+{
+    return (step * gridDim.x + blockIdx.x) * call.piece;
+}
+
+__device__ inline crowd block_crowd()
+{
+    crowd crowd = {threadIdx.x, blockDim.x};
+    return crowd;
+}
+
+/* Bytes from one piece to the next in a block's part of the scratch. */
+__device__ inline uint64_t piece_bytes(const cohi_cuda_call &call)
+{
+    return (call.piece * call.element + 15) & ~15ull;
+}
+
+template <class type>
+__device__ __noinline__ void show(const cohi_cuda_call &call, uint64_t step, uint32_t tick)
+{
+    uint64_t first = step_first(call, step);
+    const char *source = reinterpret_cast<const char *>(call.source);
+    char *scratch = scratch_of(call, call.index, tick);
+    int pieces = shown_pieces(call);
+    for (int piece = 0; piece < pieces; piece++) {
+        uint64_t begins = (is_blocked_source(call.kind) ? call.firsts[piece] : 0) + first;
+        uint64_t count = clip(piece_count(call, piece), first, call.piece);
+        char *target = scratch + piece * piece_bytes(call);
+        const char *from = source + begins * call.element;
+        if (is_reduction<type>::yes && call.scale != 1.0)
+            scaler<type>::run(call.scale, target, from, count, block_crowd());
+        else
+            copy_range(target, from, count * call.element, block_crowd());
+    }
+}
+
+/* Copies a block of each member's to this one's target. */
+__device__ inline void take_all(const cohi_cuda_call &call, uint64_t first, uint32_t tick)
+{
+    char *target = reinterpret_cast<char *>(call.target);
+    int piece = call.kind == ALL_TO_ALL ? call.index : 0;
+    for (int i = 0; i < call.size; i++) {
+        int member = (call.index + i) % call.size;
+        uint64_t count = clip(call.counts[member], first, call.piece);
+        const char *from = scratch_of(call, member, tick) + piece * piece_bytes(call);
+        copy_range(target + (call.firsts[member] + first) * call.element, from,
+                                  count * call.element, block_crowd());
+    }
+}
+
+__device__ inline void take_root(const cohi_cuda_call &call, uint64_t first, uint32_t tick)
+{
+    bool scatter = call.kind == SCATTER;
+    uint64_t whole = scatter ? call.counts[call.index] : call.count;
+    uint64_t count = clip(whole, first, call.piece);
+    const char *from =
+        scratch_of(call, call.root, tick) + (scatter ? call.index : 0) * piece_bytes(call);
+    copy_range(reinterpret_cast<char *>(call.target) + first * call.element, from,
+                              count * call.element, block_crowd());
+}
+
+template <class type, int OP>
+__device__ inline void take_reduced(const cohi_cuda_call &call, lists &lists, uint64_t first,
+                                    uint32_t tick)
+{
+    bool scatter = call.kind == REDUCE_SCATTER;
+    uint64_t count = clip(scatter ? call.counts[call.index] : call.count, first, call.piece);
+    char *target = reinterpret_cast<char *>(call.target) + first * call.element;
+    int members = scanned(call);
+    if (members == 0) {
+        fill_neutral(call, target, count, block_crowd());
+        return;
+    }
+    int member = static_cast<int>(threadIdx.x);
+    if (member < members)
+        lists.sources[member] =
+            scratch_of(call, member, tick) + (scatter ? call.index : 0) * piece_bytes(call);
+    if (member == 0)
+        lists.targets[0] = target;
+    __syncthreads();
+    reducer<type, OP>::run(recipe_of(call, nullptr), lists.targets, 1, lists.sources,
+                                          members, count, call.element, block_crowd());
+    __syncthreads();
+}
+
+template <class type, int OP>
+__device__ inline void take(const cohi_cuda_call &call, lists &lists, uint64_t step, uint32_t tick)
+{
+    uint64_t first = step_first(call, step);
+    if (call.kind == BARRIER)
+        return;
+    if (is_reduction<type>::yes) {
+        if (call.kind != REDUCE || call.index == call.root)
+            take_reduced<type, OP>(call, lists, first, tick);
+    } else if (call.kind == SCATTER || call.kind == BROADCAST) {
+        take_root(call, first, tick);
+    } else if (call.kind != GATHER || call.index == call.root) {
+        take_all(call, first, tick);
+    }
+}
+
+/* All pieces from this one on. False: this rank gives up. */
+template <class type, int OP>
+__device__ inline bool staged(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
+{
+    for (uint64_t step = 0; step < call.steps; step++) {
+        show<type>(call, step, tick + 1);
+        if (!meet(call, tick + 1, false))
+            return false;
+        tick++;
+        take<type, OP>(call, lists, step, tick);
+    }
+    return true;
+}
+
+/* ---- all_reduce by the scratch, in slices ---- */
+
+/* Elements of each member's slice of a piece; of 16 bytes at least, so that slices are aligned. */
+__device__ inline uint64_t slice_count(const cohi_cuda_call &call, uint64_t count)
+{
+    uint64_t lanes = 16 / call.element;
+    uint64_t each = (count + static_cast<uint64_t>(call.size) - 1) / static_cast<uint64_t>(call.size);
+    return (each + lanes - 1) / lanes * lanes;
+}
+
+template <class type, int OP>
+__device__ inline void reduce_slice(const cohi_cuda_call &call, lists &lists, uint64_t count,
+                                    uint32_t tick)
+{
+    uint64_t slice = slice_count(call, count), first = slice * static_cast<uint64_t>(call.index);
+    int member = static_cast<int>(threadIdx.x);
+    if (member < call.size)
+        lists.sources[member] = scratch_of(call, member, tick) + first * call.element;
+    if (member == 0)
+        lists.targets[0] = scratch_of(call, call.index, tick + 1);
+    __syncthreads();
+    reducer<type, OP>::run(recipe_of(call, nullptr), lists.targets, 1,
+                                             lists.sources, call.size, clip(count, first, slice),
+                                             call.element, block_crowd());
+}
+
+__device__ inline void take_slices(const cohi_cuda_call &call, uint64_t first, uint64_t count,
+                                   uint32_t tick)
+{
+    uint64_t slice = slice_count(call, count);
+    for (int i = 0; i < call.size; i++) {
+        int member = (call.index + i) % call.size;
+        uint64_t begins = slice * static_cast<uint64_t>(member);
+        char *target = reinterpret_cast<char *>(call.target) + (first + begins) * call.element;
+        copy_range(target, scratch_of(call, member, tick),
+                                  clip(count, begins, slice) * call.element, block_crowd());
+    }
+}
+
+template <class type, int OP>
+__device__ inline bool sliced(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
+{
+    for (uint64_t step = 0; step < call.steps; step++) {
+        uint64_t first = step_first(call, step), count = clip(call.count, first, call.piece);
+        show<type>(call, step, tick + 1);
+        if (!meet(call, tick + 1, false))
+            return false;
+        tick++;
+        reduce_slice<type, OP>(call, lists, count, tick);
+        if (!meet(call, tick + 1, false))
+            return false;
+        tick++;
+        take_slices(call, first, count, tick);
+    }
+    return true;
+}
+
+/* ---- symmetric memory ---- */
+
+__device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_t place)
+{
+    const uint64_t *bases =
+        reinterpret_cast<const uint64_t *>(own_control(call) + call.layout.bases);
+    uint64_t segment = place >> 48, offset = place & ((1ull << 48) - 1);
+    return reinterpret_cast<char *>(bases[segment * call.layout.ranks + call.ranks[member]] + offset);
+}
+
+/* Where the members' buffers are, from their posts, which have arrived. All threads call it. */
+__device__ inline void read_posts(const cohi_cuda_call &call, lists &lists, uint32_t block)
+{
+    int member = static_cast<int>(threadIdx.x);
+    if (member == 0)
+        lists.scaled = 0;
+    __syncthreads();
+    if (member < call.size) {
+        bool own = member == call.index;
+        const cohi_cuda_post *post = post_of(call, call.index, member, block);
+        lists.source_of[member] = own ? reinterpret_cast<const char *>(call.source)
+                                      : place_of(call, member, __ldcg(&post->source));
+        lists.target_of[member] = own ? reinterpret_cast<char *>(call.target)
+                                      : place_of(call, member, __ldcg(&post->target));
+        lists.scales[member] = own ? call.scale : __ldcg(&post->scale);
+        if (lists.scales[member] != 1.0)
+            lists.scaled = 1;
+        lists.buffers_of[member] =
+            own ? call.buffers : static_cast<unsigned>(__ldcg(&post->buffers));
+    }
+    __syncthreads();
+}
+
+__device__ inline crowd grid_crowd()
+{
+    crowd crowd = {blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x};
+    return crowd;
+}
+
+/* `source_of[from..]` and targets at `first`, with `count` elements. */
+template <class type, int OP>
+__device__ __noinline__ void move(const cohi_cuda_call &call, lists &lists, int from, int source_count,
+                            uint64_t source_first, int to, int target_count, uint64_t target_first,
+                            uint64_t count)
+{
+    int i = static_cast<int>(threadIdx.x);
+    __syncthreads();
+    if (i < source_count)
+        lists.sources[i] = lists.source_of[from + i] + source_first * call.element;
+    if (i < target_count)
+        lists.targets[i] = lists.target_of[to + i] + target_first * call.element;
+    __syncthreads();
+    const double *scales = lists.scaled ? lists.scales + from : nullptr;
+    reducer<type, OP>::run(recipe_of(call, scales), lists.targets, target_count,
+                                       lists.sources, source_count, count, call.element,
+                                       grid_crowd());
+}
+
+template <class type, int OP>
+__device__ inline void direct_reduction(const cohi_cuda_call &call, lists &lists)
+{
+    uint64_t slice = slice_count(call, call.count);
+    uint64_t first = slice * static_cast<uint64_t>(call.index), count = clip(call.count, first, slice);
+    int members = scanned(call);
+    switch (call.kind) {
+    case ALL_REDUCE:
+        move<type, OP>(call, lists, 0, call.size, first, 0, call.size, first, count);
+        break;
+    case REDUCE:
+        move<type, OP>(call, lists, 0, call.size, first, call.root, 1, first, count);
+        break;
+    case REDUCE_SCATTER:
+        move<type, OP>(call, lists, 0, call.size, call.firsts[call.index], call.index, 1, 0,
+                       call.counts[call.index]);
+        break;
+    default: /* scans */
+        if (members == 0)
+            fill_neutral(call, reinterpret_cast<char *>(call.target), call.count, grid_crowd());
+        else
+            move<type, OP>(call, lists, 0, members, 0, call.index, 1, 0, call.count);
+    }
+}
+
+template <class type, int OP>
+__device__ inline void direct_copy(const cohi_cuda_call &call, lists &lists)
+{
+    uint64_t slice = slice_count(call, call.count);
+    uint64_t first = slice * static_cast<uint64_t>(call.index), count = clip(call.count, first, slice);
+    int me = call.index;
+    switch (call.kind) {
+    case BROADCAST:
+        move<type, OP>(call, lists, call.root, 1, first, 0, call.size, first, count);
+        break;
+    case SCATTER:
+        move<type, OP>(call, lists, call.root, 1, call.firsts[me], me, 1, 0, call.counts[me]);
+        break;
+    case GATHER:
+        move<type, OP>(call, lists, me, 1, 0, call.root, 1, call.firsts[me], call.counts[me]);
+        break;
+    default:
+        for (int i = 0; i < call.size; i++) {
+            int member = (me + i) % call.size;
+            uint64_t block = call.kind == ALL_TO_ALL ? call.firsts[me] : 0;
+            move<type, OP>(call, lists, member, 1, block, me, 1, call.firsts[member],
+                           call.counts[member]);
+        }
+    }
+}
+
+/* Whether a member's buffer that others need is private, or is written while others read it as its
+ * source. The same on all members. */
+__device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists)
+{
+    unsigned all = ~0u, any = 0;
+    for (int member = 0; member < call.size; member++) {
+        all &= lists.buffers_of[member];
+        any |= lists.buffers_of[member];
+    }
+    bool sources = all & COHI_CUDA_SOURCE_SHARED, targets = all & COHI_CUDA_TARGET_SHARED;
+    unsigned root = lists.buffers_of[call.root];
+    switch (call.kind) {
+    case ALL_REDUCE:
+        return !sources || !targets;
+    case REDUCE:
+        return !sources || !(root & COHI_CUDA_TARGET_SHARED);
+    case GATHER:
+        return !(root & COHI_CUDA_TARGET_SHARED);
+    case SCATTER:
+        return !(root & COHI_CUDA_SOURCE_SHARED);
+    case BROADCAST:
+        return !targets || !(root & COHI_CUDA_SOURCE_SHARED);
+    case REDUCE_SCATTER:
+    case ALL_GATHER:
+        return !sources;
+    default:
+        return !sources || any & COHI_CUDA_IN_PLACE;
+    }
+}
+
+template <class type, int OP>
+__device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
+{
+    if (is_reduction<type>::yes)
+        direct_reduction<type, OP>(call, lists);
+    else
+        direct_copy<type, OP>(call, lists);
+}
+
+template <class type, int OP>
+__device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
+{
+    if (!meet(call, tick + 1, true))
+        return false;
+    tick++;
+    read_posts(call, lists, blockIdx.x);
+    if (must_stage(call, lists))
+        return is_reduction<type>::yes && call.kind == ALL_REDUCE && call.size > 2
+                   ? sliced<type, OP>(call, lists, tick)
+                   : staged<type, OP>(call, lists, tick);
+    direct_work<type, OP>(call, lists);
+    if (!meet(call, tick + 1, false))
+        return false;
+    tick++;
+    return true;
+}
+
+/* ---- the whole ---- */
+
+template <class type, int OP>
+__device__ inline void run_whole(const cohi_cuda_call &call, lists &lists)
+{
+    uint32_t tick = last_tick(call);
+    bool good = call.way == COHI_CUDA_DIRECT   ? direct<type, OP>(call, lists, tick)
+                : call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, lists, tick)
+                                               : sliced<type, OP>(call, lists, tick);
+    if (good)
+        keep_tick(call, tick);
+}
+
+/* Ranks that take turns: the host has seen to it that the members' parts of `tick` have arrived. */
+template <class type, int OP>
+__device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
+{
+    if (call.phase == COHI_CUDA_BEGIN) {
+        post_to_all(call);
+        if (call.way == COHI_CUDA_STAGED)
+            show<type>(call, 0, call.tick);
+        return;
+    }
+    if (!compare_posts(call))
+        return;
+    if (call.way == COHI_CUDA_DIRECT) {
+        read_posts(call, lists, 0);
+        direct_work<type, OP>(call, lists);
+        return;
+    }
+    take<type, OP>(call, lists, call.step, call.tick);
+    if (call.step + 1 < call.steps)
+        show<type>(call, call.step + 1, call.tick + 1);
+}
+
+template <class type, int OP> __device__ inline void collective(const cohi_cuda_call &call)
+{
+    __shared__ lists lists;
+    if (is_broken(call))
+        return;
+    if (call.phase == COHI_CUDA_WHOLE)
+        run_whole<type, OP>(call, lists);
+    else
+        run_turn<type, OP>(call, lists);
+}
+
+} /* namespace */
+
+/* Two blocks fit on a multiprocessor, so that two teams' kernels can run at a time. */
+#define COHI_CUDA_KERNEL(name, type, op)                                                 \
+    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, 2)                   \
+        cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_call call)                    \
+    {                                                                                    \
+        collective<type, op>(call);                                                      \
+    }
+
+#endif

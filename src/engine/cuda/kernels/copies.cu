@@ -1,0 +1,4 @@
+/* copies.cu - collectives that move elements as they are, and barriers. */
+#include "collective.cuh"
+
+COHI_CUDA_KERNEL(copy, bytes_only, ANY)

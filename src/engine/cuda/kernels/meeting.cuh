@@ -1,0 +1,330 @@
+/*
+ * meeting.cuh - how the same block of all members' kernels meets: flags, posts, waiting, giving up.
+ *
+ * Whoever waits reads its own card's memory. After 20 us it also looks at the status page, where the host has
+ * the ranks that are lost, and tells the host whom it waits for. The first block that gives up marks the team
+ * as broken on this rank, which ends all waits of its other blocks and every later kernel of the team.
+ */
+#ifndef COHI_ENGINE_CUDA_KERNELS_MEETING_CUH
+#define COHI_ENGINE_CUDA_KERNELS_MEETING_CUH
+
+#include "shared.h"
+
+namespace {
+
+/* Nanoseconds until a wait looks at memory of the host for the first time, and from then on. */
+constexpr uint64_t PATIENCE_NS = 20000;
+constexpr uint64_t GLANCE_NS = 10000;
+
+/* ---- words that others write ---- */
+
+__device__ inline cohi_cuda_flag load_flag(const cohi_cuda_flag *from)
+{
+    uint64_t low, high;
+    asm volatile("{\n\t.reg .b128 word;\n\t"
+                 "ld.acquire.sys.global.b128 word, [%2];\n\t"
+                 "mov.b128 {%0, %1}, word;\n\t}"
+                 : "=l"(low), "=l"(high)
+                 : "l"(from)
+                 : "memory");
+    cohi_cuda_flag flag;
+    flag.tick = static_cast<uint32_t>(low);
+    flag.life = static_cast<uint32_t>(low >> 32);
+    flag.fingerprint = high;
+    return flag;
+}
+
+__device__ inline void store_flag(cohi_cuda_flag *to, uint32_t tick, uint32_t life,
+                                  uint64_t fingerprint)
+{
+    uint64_t low = static_cast<uint64_t>(life) << 32 | tick;
+    asm volatile("{\n\t.reg .b128 word;\n\t"
+                 "mov.b128 word, {%1, %2};\n\t"
+                 "st.release.sys.global.b128 [%0], word;\n\t}"
+                 :
+                 : "l"(to), "l"(low), "l"(fingerprint)
+                 : "memory");
+}
+
+__device__ inline uint64_t load_acquire(const uint64_t *from)
+{
+    uint64_t word;
+    asm volatile("ld.acquire.sys.global.b64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    return word;
+}
+
+__device__ inline uint64_t load_relaxed(const uint64_t *from)
+{
+    uint64_t word;
+    asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    return word;
+}
+
+__device__ inline void store_relaxed(uint64_t *to, uint64_t word)
+{
+    asm volatile("st.relaxed.sys.global.b64 [%0], %1;" : : "l"(to), "l"(word) : "memory");
+}
+
+__device__ inline void store_release(uint64_t *to, uint64_t word)
+{
+    asm volatile("st.release.sys.global.b64 [%0], %1;" : : "l"(to), "l"(word) : "memory");
+}
+
+__device__ inline void store_release(uint32_t *to, uint32_t word)
+{
+    asm volatile("st.release.sys.global.b32 [%0], %1;" : : "l"(to), "r"(word) : "memory");
+}
+
+__device__ inline uint64_t now_ns()
+{
+    uint64_t time;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
+    return time;
+}
+
+/* For tests: holds this thread up, now and then, for up to 8 us. */
+__device__ inline void hold_up(uint32_t seed)
+{
+    if (seed == 0)
+        return;
+    uint32_t hash = seed ^ static_cast<uint32_t>(now_ns()) ^ (blockIdx.x * 512 + threadIdx.x);
+    hash = (hash ^ hash >> 16) * 0x85ebca6bu;
+    hash ^= hash >> 13;
+    if ((hash & 3) == 0)
+        __nanosleep(hash >> 8 & 0x1fff);
+}
+
+/* ---- where things are ---- */
+
+__device__ inline char *own_control(const cohi_cuda_call &call)
+{
+    return reinterpret_cast<char *>(call.control[call.index]);
+}
+
+__device__ inline cohi_cuda_mark *own_mark(const cohi_cuda_call &call)
+{
+    cohi_cuda_mark *marks =
+        reinterpret_cast<cohi_cuda_mark *>(own_control(call) + call.layout.marks);
+    return marks + call.team * call.layout.blocks + blockIdx.x;
+}
+
+__device__ inline uint64_t *own_broken(const cohi_cuda_call &call)
+{
+    return reinterpret_cast<uint64_t *>(own_control(call) + call.layout.broken) + call.team;
+}
+
+/* What `writer`, a member, tells `reader`, in the block of that number. */
+__device__ inline cohi_cuda_post *post_of(const cohi_cuda_call &call, int reader, int writer,
+                                          uint32_t block)
+{
+    cohi_cuda_post *posts =
+        reinterpret_cast<cohi_cuda_post *>(call.control[reader] + call.layout.posts);
+    return posts + (call.team * call.layout.blocks + block) * call.layout.ranks + call.ranks[writer];
+}
+
+__device__ inline cohi_cuda_status *status_page(uint64_t status)
+{
+    return reinterpret_cast<cohi_cuda_status *>(status);
+}
+
+/* ---- giving up ---- */
+
+__device__ inline uint64_t broken_mark(const cohi_cuda_call &call)
+{
+    return 1ull << 32 | call.life;
+}
+
+__device__ inline bool is_broken(const cohi_cuda_call &call)
+{
+    return load_relaxed(own_broken(call)) == broken_mark(call);
+}
+
+__device__ inline void write_report(cohi_cuda_report *report, const cohi_cuda_report &what)
+{
+    volatile cohi_cuda_report *there = report;
+    there->mine = what.mine;
+    there->theirs = what.theirs;
+    there->tick = what.tick;
+    there->rank = what.rank;
+    there->life = what.life;
+    store_release(&report->trouble, what.trouble);
+}
+
+/* Marks the team as broken on this rank; the first to do so reports why. */
+__device__ __noinline__ void give_up(const cohi_cuda_call &call, uint32_t tick, int member,
+                               cohi_cuda_trouble trouble, uint64_t theirs)
+{
+    uint64_t mark = broken_mark(call);
+    unsigned long long *broken = reinterpret_cast<unsigned long long *>(own_broken(call));
+    unsigned long long before = load_relaxed(own_broken(call));
+    while (before != mark) {
+        unsigned long long found = atomicCAS(broken, before, mark);
+        if (found == before) {
+            cohi_cuda_report report = {call.fingerprint, theirs, tick, call.ranks[member],
+                                       call.life, static_cast<uint32_t>(trouble)};
+            write_report(&status_page(call.status)->reports[call.team], report);
+            return;
+        }
+        before = found;
+    }
+}
+
+__device__ inline bool is_lost(uint64_t status, int rank)
+{
+    return load_relaxed(&status_page(status)->lost[rank / 64]) >> (rank % 64) & 1;
+}
+
+/* Of one wait: when the host is looked at, and what it has been told. */
+struct patience {
+    uint64_t next_ns;
+    bool told;
+};
+
+__device__ inline void tell_waiting(uint64_t status, uint32_t team, uint32_t tick, int rank)
+{
+    uint64_t word = static_cast<uint64_t>(static_cast<uint32_t>(rank)) << 32 | tick;
+    store_relaxed(reinterpret_cast<uint64_t *>(&status_page(status)->waiting[team]), word);
+}
+
+/* Whether it is time to look at memory of the host. */
+__device__ inline bool runs_out(patience &patience)
+{
+    uint64_t now = now_ns();
+    if (patience.next_ns == 0)
+        patience.next_ns = now + PATIENCE_NS;
+    if (now < patience.next_ns)
+        return false;
+    patience.next_ns = now + GLANCE_NS;
+    return true;
+}
+
+/* ---- meeting ---- */
+
+/* Whether the flag says that its writer has come to `tick`; *differs: it is in another call. */
+__device__ inline bool has_come(const cohi_cuda_call &call, const cohi_cuda_flag &flag,
+                                uint32_t tick, bool *differs)
+{
+    int32_t ahead = static_cast<int32_t>(flag.tick - tick);
+    if (flag.life != call.life || ahead < 0)
+        return false;
+    /* One that is ahead has found that this member's call is its own. */
+    *differs = ahead == 0 && flag.fingerprint != call.fingerprint;
+    return true;
+}
+
+__device__ __noinline__ bool wait_for_member(const cohi_cuda_call &call, int member, uint32_t tick)
+{
+    const cohi_cuda_flag *flag = &post_of(call, call.index, member, blockIdx.x)->flag;
+    patience patience = {0, false};
+    bool differs = false, good = true;
+    for (unsigned looks = 1;; looks++) {
+        cohi_cuda_flag found = load_flag(flag);
+        if (has_come(call, found, tick, &differs)) {
+            if (differs)
+                give_up(call, tick, member, COHI_CUDA_MISMATCH, found.fingerprint);
+            good = !differs;
+            break;
+        }
+        if (looks % 32 != 0)
+            continue;
+        if (is_broken(call)) {
+            good = false;
+            break;
+        }
+        if (!runs_out(patience))
+            continue;
+        if (is_lost(call.status, call.ranks[member])) {
+            give_up(call, tick, member, COHI_CUDA_LOST, 0);
+            good = false;
+            break;
+        }
+        if (!patience.told)
+            tell_waiting(call.status, call.team, tick, call.ranks[member]);
+        patience.told = true;
+    }
+    if (patience.told)
+        tell_waiting(call.status, call.team, tick, -1);
+    return good;
+}
+
+/* What other members need to know of this one's buffers. */
+__device__ inline void write_post(const cohi_cuda_call &call, cohi_cuda_post *post)
+{
+    post->source = call.source_place;
+    post->target = call.target_place;
+    post->scale = call.scale;
+    post->buffers = call.buffers;
+}
+
+/*
+ * All threads of the block call it. What they stored before is seen by the members' same block afterwards. False:
+ * this rank gives the team up.
+ */
+__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool posts)
+{
+    hold_up(call.delay);
+    __syncthreads();
+    bool good = true;
+    int member = static_cast<int>(threadIdx.x);
+    if (member < call.size) {
+        cohi_cuda_post *post = post_of(call, member, call.index, blockIdx.x);
+        if (posts)
+            write_post(call, post);
+        store_flag(&post->flag, tick, call.life, call.fingerprint);
+        if (member != call.index)
+            good = wait_for_member(call, member, tick);
+    }
+    good = __syncthreads_and(good);
+    hold_up(call.delay);
+    return good;
+}
+
+/* The tick that this block of the team was at last. */
+__device__ inline uint32_t last_tick(const cohi_cuda_call &call)
+{
+    uint64_t word = load_relaxed(reinterpret_cast<const uint64_t *>(own_mark(call)));
+    return static_cast<uint32_t>(word >> 32) == call.life ? static_cast<uint32_t>(word) : 0;
+}
+
+__device__ inline void keep_tick(const cohi_cuda_call &call, uint32_t tick)
+{
+    if (threadIdx.x == 0)
+        store_relaxed(reinterpret_cast<uint64_t *>(own_mark(call)),
+                      static_cast<uint64_t>(call.life) << 32 | tick);
+}
+
+/* ---- ranks that take turns: nothing here waits ---- */
+
+/* Tells all members, by one thread each. */
+__device__ inline void post_to_all(const cohi_cuda_call &call)
+{
+    int member = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (member >= call.size)
+        return;
+    cohi_cuda_post *post = post_of(call, member, call.index, 0);
+    write_post(call, post);
+    store_flag(&post->flag, call.tick, call.life, call.fingerprint);
+}
+
+/* All threads of the block call it, when the members' posts have arrived, or will not. */
+__device__ inline bool compare_posts(const cohi_cuda_call &call)
+{
+    bool good = true;
+    int member = static_cast<int>(threadIdx.x);
+    if (member < call.size && member != call.index) {
+        cohi_cuda_flag found = load_flag(&post_of(call, call.index, member, 0)->flag);
+        bool differs = false;
+        uint32_t begun = call.tick - static_cast<uint32_t>(call.step);
+        bool came = has_come(call, found, begun, &differs);
+        bool lost = is_lost(call.status, call.ranks[member]);
+        good = came && !differs && !lost;
+        if (!good)
+            give_up(call, call.tick, member, lost || !came ? COHI_CUDA_LOST : COHI_CUDA_MISMATCH,
+                    found.fingerprint);
+    }
+    return __syncthreads_and(good);
+}
+
+} /* namespace */
+
+#endif

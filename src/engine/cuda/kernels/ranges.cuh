@@ -1,0 +1,297 @@
+/*
+ * ranges.cuh - one pass over a range of elements: many sources into many targets, or a copy.
+ *
+ * The range is shared by `workers` threads, of which the caller is number `worker`. Where all addresses are
+ * multiples of 16, it goes by 16 bytes, several of them in flight in each thread; else by elements.
+ */
+#ifndef COHI_ENGINE_CUDA_KERNELS_RANGES_CUH
+#define COHI_ENGINE_CUDA_KERNELS_RANGES_CUH
+
+#include "shared.h"
+#include "types.cuh"
+
+namespace {
+
+struct crowd {
+    uint32_t worker, workers;
+};
+
+/* All data are read once and written once, and past the first cache, which does not see what other
+ * multiprocessors write. */
+template <class word> __device__ inline word load(const char *address, uint64_t index)
+{
+    return __ldcs(reinterpret_cast<const word *>(address) + index);
+}
+
+template <class word> __device__ inline void store(char *address, uint64_t index, word it)
+{
+    __stcs(reinterpret_cast<word *>(address) + index, it);
+}
+
+template <class word>
+__device__ inline bool all_aligned(const char *const *sources, int source_count,
+                                   char *const *targets, int target_count)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < source_count; i++)
+        bits |= reinterpret_cast<uint64_t>(sources[i]);
+    for (int i = 0; i < target_count; i++)
+        bits |= reinterpret_cast<uint64_t>(targets[i]);
+    return bits % sizeof(word) == 0;
+}
+
+/* ---- copies ---- */
+
+template <class word>
+__device__ inline void copy_words(char *target, const char *source, uint64_t count, crowd crowd)
+{
+    constexpr int FLIGHT = 8;
+    uint64_t at = crowd.worker;
+    const uint64_t by = crowd.workers;
+    for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
+        word words[FLIGHT];
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            words[i] = load<word>(source, at + i * by);
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            store<word>(target, at + i * by, words[i]);
+    }
+    for (; at < count; at += by)
+        store<word>(target, at, load<word>(source, at));
+}
+
+/* Where source and target lie differently in their words: each word of the target is made of two of the
+ * source's, both of which are within the range. */
+__device__ __noinline__ void copy_shifted(char *target, const char *source, uint64_t bytes, crowd crowd)
+{
+    uint64_t head = -reinterpret_cast<uint64_t>(target) & 3;
+    uint32_t shift = static_cast<uint32_t>((reinterpret_cast<uint64_t>(source) + head) & 3) * 8;
+    if (shift != 0 && head < 4)
+        head += 4; /* so that the word before the first is within */
+    if (bytes < head + 8) {
+        copy_words<uint8_t>(target, source, bytes, crowd);
+        return;
+    }
+    uint64_t words = (bytes - head - (shift != 0 ? 4 : 0)) / 4;
+    const char *first = source + head - shift / 8;
+    for (uint64_t at = crowd.worker; at < words; at += crowd.workers) {
+        uint32_t low = load<uint32_t>(first, at);
+        uint32_t high = shift != 0 ? load<uint32_t>(first, at + 1) : 0;
+        store<uint32_t>(target + head, at, __funnelshift_r(low, high, shift));
+    }
+    uint64_t done = head + words * 4;
+    copy_words<uint8_t>(target, source, head, crowd);
+    copy_words<uint8_t>(target + done, source + done, bytes - done, crowd);
+}
+
+__device__ __noinline__ void copy_range(char *target, const char *source, uint64_t bytes, crowd crowd)
+{
+    uint64_t bits = reinterpret_cast<uint64_t>(target) | reinterpret_cast<uint64_t>(source);
+    if (target == source)
+        return;
+    if (bits % 16 != 0) {
+        copy_shifted(target, source, bytes, crowd);
+        return;
+    }
+    copy_words<uint4>(target, source, bytes / 16, crowd);
+    uint64_t done = bytes & ~15ull;
+    copy_words<uint8_t>(target + done, source + done, bytes - done, crowd);
+}
+
+/* ---- reductions ---- */
+
+/* 16 bytes, and what they are reduced as. */
+template <class type> struct vector_of {
+    static constexpr int LANES = 16 / sizeof(typename type::raw);
+    union form {
+        uint4 whole;
+        typename type::raw each[LANES];
+    };
+    struct result {
+        typename type::wide each[LANES];
+    };
+    __device__ static result widen(uint4 whole)
+    {
+        form form;
+        form.whole = whole;
+        result result;
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            result.each[i] = type::widen(form.each[i]);
+        return result;
+    }
+    template <int OP> __device__ static void combine_as(result &into, uint4 whole)
+    {
+        form form;
+        form.whole = whole;
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            into.each[i] = type::combine(OP, into.each[i], type::widen(form.each[i]));
+    }
+    template <int OP> __device__ static void combine(int op, result &into, uint4 whole)
+    {
+        switch (OP == ANY ? op : OP) {
+        case PRODUCT:
+            combine_as<PRODUCT>(into, whole);
+            break;
+        case MIN:
+            combine_as<MIN>(into, whole);
+            break;
+        case MAX:
+            combine_as<MAX>(into, whole);
+            break;
+        case AND:
+            combine_as<AND>(into, whole);
+            break;
+        case OR:
+            combine_as<OR>(into, whole);
+            break;
+        case XOR:
+            combine_as<XOR>(into, whole);
+            break;
+        default:
+            combine_as<SUM>(into, whole);
+        }
+    }
+    __device__ static uint4 finish(int op, const result &result, int ranks)
+    {
+        form form;
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            form.each[i] = type::narrow(type::finish(op, result.each[i], ranks));
+        return form.whole;
+    }
+};
+
+/* What a reduction is told. */
+struct recipe {
+    int op;
+    int ranks;            /* that a mean is divided by */
+    const double *scales; /* of the sources; NULL: all are 1 */
+};
+
+template <class type>
+__device__ inline void finish_vector(const recipe &recipe, int op, char *const *targets,
+                                     int target_count, uint64_t at,
+                                     const typename vector_of<type>::result &result)
+{
+    uint4 whole = vector_of<type>::finish(op, result, recipe.ranks);
+    for (int t = 0; t < target_count; t++)
+        store<uint4>(targets[t], at, whole);
+}
+
+/* So many sources, all of whose loads are in flight before the first is used. */
+template <class type, int OP, int SOURCES, int FLIGHT>
+__device__ inline uint64_t reduce_together(const recipe &recipe, int op, char *const *targets,
+                                           int target_count, const char *const *sources,
+                                           uint64_t count, uint64_t at, uint64_t by)
+{
+    for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
+        uint4 loaded[SOURCES][FLIGHT];
+#pragma unroll
+        for (int s = 0; s < SOURCES; s++) {
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                loaded[s][i] = load<uint4>(sources[s], at + i * by);
+        }
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++) {
+            typename vector_of<type>::result result = vector_of<type>::widen(loaded[0][i]);
+#pragma unroll
+            for (int s = 1; s < SOURCES; s++)
+                vector_of<type>::template combine<OP>(op, result, loaded[s][i]);
+            finish_vector<type>(recipe, op, targets, target_count, at + i * by, result);
+        }
+    }
+    return at;
+}
+
+template <class type, int OP>
+__device__ inline void reduce_one_by_one(const recipe &recipe, int op, char *const *targets,
+                                         int target_count, const char *const *sources,
+                                         int source_count, uint64_t count, uint64_t at, uint64_t by)
+{
+    for (; at < count; at += by) {
+        typename vector_of<type>::result result =
+            vector_of<type>::widen(load<uint4>(sources[0], at));
+#pragma unroll 2
+        for (int s = 1; s < source_count; s++)
+            vector_of<type>::template combine<OP>(op, result, load<uint4>(sources[s], at));
+        finish_vector<type>(recipe, op, targets, target_count, at, result);
+    }
+}
+
+template <class type, int OP>
+__device__ inline void reduce_vectors(const recipe &recipe, char *const *targets, int target_count,
+                                      const char *const *sources, int source_count, uint64_t count,
+                                      crowd crowd)
+{
+    const int op = OP == ANY ? recipe.op : OP;
+    uint64_t at = crowd.worker;
+    const uint64_t by = crowd.workers;
+    if (OP != ANY && source_count == 2)
+        at = reduce_together<type, OP, 2, 4>(recipe, op, targets, target_count, sources, count,
+                                                   at, by);
+    else if (OP != ANY && source_count == 4)
+        at = reduce_together<type, OP, 4, 2>(recipe, op, targets, target_count, sources, count,
+                                                   at, by);
+    reduce_one_by_one<type, OP>(recipe, op, targets, target_count, sources, source_count, count,
+                                      at, by);
+}
+
+template <class type, int OP>
+__device__ inline void reduce_elements(const recipe &recipe, char *const *targets, int target_count,
+                                       const char *const *sources, int source_count, uint64_t at,
+                                       uint64_t count, crowd crowd)
+{
+    typedef typename type::raw raw;
+    typedef typename type::wide wide;
+    const int op = OP == ANY ? recipe.op : OP;
+    for (at += crowd.worker; at < count; at += crowd.workers) {
+        wide result = wide();
+        for (int s = 0; s < source_count; s++) {
+            raw element = load<raw>(sources[s], at);
+            wide next = type::widen(element);
+            if (recipe.scales && recipe.scales[s] != 1.0)
+                next = type::widen(type::narrow(type::scaled(next, recipe.scales[s])));
+            result = s == 0 ? next : type::combine(op, result, next);
+        }
+        raw narrow = type::narrow(type::finish(op, result, recipe.ranks));
+        for (int t = 0; t < target_count; t++)
+            store<raw>(targets[t], at, narrow);
+    }
+}
+
+/* targets[t][i] = sources[0][i] op sources[1][i] ..., of `count` elements. */
+template <class type, int OP>
+__device__ __noinline__ void reduce_range(const recipe &recipe, char *const *targets, int target_count,
+                                    const char *const *sources, int source_count, uint64_t count,
+                                    crowd crowd)
+{
+    constexpr int LANES = vector_of<type>::LANES;
+    uint64_t done = 0;
+    if (!recipe.scales && all_aligned<uint4>(sources, source_count, targets, target_count)) {
+        reduce_vectors<type, OP>(recipe, targets, target_count, sources, source_count,
+                                           count / LANES, crowd);
+        done = count / LANES * LANES;
+    }
+    reduce_elements<type, OP>(recipe, targets, target_count, sources, source_count, done,
+                                        count, crowd);
+}
+
+/* A source as others are to see it: multiplied by its scale. */
+template <class type>
+__device__ __noinline__ void scale_range(double scale, char *target, const char *source, uint64_t count,
+                                   crowd crowd)
+{
+    typedef typename type::raw raw;
+    for (uint64_t at = crowd.worker; at < count; at += crowd.workers) {
+        raw element = load<raw>(source, at);
+        store<raw>(target, at, type::narrow(type::scaled(type::widen(element), scale)));
+    }
+}
+
+} /* namespace */
+
+#endif
