@@ -257,12 +257,12 @@ typedef enum cohi_memory_kind {
 } cohi_memory_kind;
 
 /* What an address is to the CPU and to a card. */
-typedef enum cohi_place {
+typedef enum cohi_memory_place {
     COHI_PLACE_HOST = 0,   /* ordinary memory: the CPU's alone, as far as the engine knows */
     COHI_PLACE_PINNED = 1, /* memory of the host that the card reaches too */
     COHI_PLACE_CARD = 2,   /* the CPU cannot load it */
     COHI_PLACE_OTHER = 3   /* of another card than the endpoint's */
-} cohi_place;
+} cohi_memory_place;
 
 #define COHI_UNKNOWN_BYTES UINT64_MAX
 
@@ -330,7 +330,7 @@ typedef struct cohi_engine_memory {
     uint64_t (*available)(cohi_endpoint *endpoint);
 
     /* What sort of memory `pointer` is in. */
-    cohi_place (*place_of)(cohi_endpoint *endpoint, const void *pointer);
+    cohi_memory_place (*place_of)(cohi_endpoint *endpoint, const void *pointer);
 } cohi_engine_memory;
 
 /* ---- rma: one-sided operations on regions that are not mapped ---- */

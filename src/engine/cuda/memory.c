@@ -392,7 +392,7 @@ static void *peer_address(cohi_endpoint *endpoint, int id, int rank)
     return (void *)(uintptr_t)cohi_cuda_base(endpoint, id, rank);
 }
 
-static cohi_place place_of(cohi_endpoint *endpoint, const void *pointer)
+static cohi_memory_place place_of(cohi_endpoint *endpoint, const void *pointer)
 {
     unsigned type = 0;
     int device = -1, managed = 0;
