@@ -65,9 +65,10 @@ static json_t *problem_json(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", coh_version_string(), "engines",
-                     engines_json(), "devices", cohi_info_devices(), "settings", knobs_json(),
-                     "settings_problem", problem_json(), "host", cohi_info_host());
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version", coh_version_string(),
+                     "engines", engines_json(), "devices", cohi_info_devices(), "cards",
+                     cohi_info_cards(), "settings", knobs_json(), "settings_problem",
+                     problem_json(), "host", cohi_info_host());
 }
 
 /* ---- printing ---- */
@@ -164,6 +165,9 @@ static int print_text(json_t *info)
         return 1;
     printf("\ndevices\n");
     if (print_available("DEVICE", json_object_get(info, "devices")) != 0)
+        return 1;
+    printf("\ncards\n");
+    if (cohi_info_print_cards(json_object_get(info, "cards")) != 0)
         return 1;
     printf("\nsettings\n");
     if (print_knobs(json_object_get(info, "settings")) != 0)
@@ -266,8 +270,9 @@ static const cohi_usage usage = {
     .command = "cohort info",
     .synopsis = "[--json] [--collectives [-n LIST] | --host | --scale RANKS,HOSTS]",
     .summary =
-        "Shows the version, the engines and devices and whether they can be used here, every\n"
-        "setting with its value and where that comes from, and facts of this host.\n\n"
+        "Shows the version, the engines and devices and whether they can be used here, the cards\n"
+        "that heaps can be on, every setting with its value and where that comes from, and facts\n"
+        "of this host.\n\n"
         "With --collectives shows instead the instructions that reduce, the constants by which\n"
         "algorithms are compared, the algorithms, and which of them is chosen for which size.\n\n"
         "With --host shows instead the CPU, its caches, and the profile: every number that was\n"
