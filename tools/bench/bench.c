@@ -3,6 +3,7 @@
 
 #include "bench/check.h"
 #include "bench/load.h"
+#include "bench/gpu.h"
 #include "bench/pipeline.h"
 #include "command.h"
 #include "flags.h"
@@ -284,7 +285,7 @@ static const cohi_usage usage = {
         "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
         "from_bf16, to_f16, from_f16, to_f8e4m3, from_f8e4m3, to_f8e5m2, from_f8e5m2;\n"
         "collectives: barrier and those from all_reduce to scan\n"
-        "apart from these: pipeline, with flags of its own (cohort bench pipeline --help)",
+        "apart from these, with flags of their own (cohort bench gpu --help): pipeline, gpu",
 };
 
 static int choose(cohi_bench_options *options, const char *name)
@@ -464,6 +465,8 @@ int cohi_tool_bench(int argc, char **argv)
     int status;
     if (argc > 1 && strcmp(argv[1], "pipeline") == 0)
         return cohi_bench_pipeline(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "gpu") == 0)
+        return cohi_bench_gpu(argc - 1, argv + 1);
     if (parse(argc - worker, argv + worker, &options, &status) != 0)
         return status;
     if (worker) {

@@ -37,6 +37,8 @@
  *   folder.c       a temporary folder, removed however the tool ends
  *   pipeline.c, loop.c, product.c
  *                  `cohort bench pipeline` (bench/pipeline.h)
+ *   gpu.c, gpu_worker.c, gpu_cases.c, gpu_rounds.c, gpu_nvshmem.c
+ *                  `cohort bench gpu` (bench/gpu.h)
  *   findings.c     all that is known of a run, as one JSON object
  *   report.c       results as JSON and as tables
  *   settle.c       fractions that follow from the times beside them; reports of before

@@ -46,6 +46,9 @@ typedef struct cohi_gpu_options {
     int worker; /* 1: this process is a rank, or all of them */
 } cohi_gpu_options;
 
+/* The command. */
+int cohi_bench_gpu(int argc, char **argv);
+
 /* ---- a rank (bench/gpu_worker.c) ---- */
 
 typedef struct cohi_gpu_nvshmem cohi_gpu_nvshmem;

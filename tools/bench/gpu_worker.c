@@ -45,7 +45,7 @@ static void emit_result(const cohi_gpu_case *row, cohi_gpu_way way, const cohi_b
 {
     json_t *result = cohi_bench_result_json(found);
     json_object_set_new(result, "benchmark",
-                        json_sprintf("gpu %s, %s", row->name, cohi_gpu_way_names[way]));
+                        json_sprintf("gpu_%s_%s", row->name, cohi_gpu_way_names[way]));
     json_object_set_new(result, "what", json_string(row->what));
     json_object_set_new(result, "limit_is", json_string(row->limit));
     if (peer->median > 0)
