@@ -284,14 +284,18 @@ coh_status cohi_check_form(cohi_call *call, size_t *const firsts[2])
     return status;
 }
 
-coh_status cohi_check(cohi_call *call)
+coh_status cohi_check_buffers(cohi_call *call)
 {
-    coh_status status = cohi_check_form(call, cohi_team_gear(call->team)->firsts);
-    if (status == COH_OK)
-        status = check_pointers(call);
+    coh_status status = check_pointers(call);
     if (status == COH_OK)
         status = check_overlap(call);
     if (status == COH_OK)
         status = check_races(call);
     return status;
+}
+
+coh_status cohi_check(cohi_call *call)
+{
+    coh_status status = cohi_check_form(call, cohi_team_gear(call->team)->firsts);
+    return status == COH_OK ? cohi_check_buffers(call) : status;
 }

@@ -12,6 +12,9 @@ coh_status cohi_check(cohi_call *call);
  * in `firsts`, [size] for each side; the team need not have its gear. */
 coh_status cohi_check_form(cohi_call *call, size_t *const firsts[2]);
 
+/* What cohi_check adds to that: the buffers. */
+coh_status cohi_check_buffers(cohi_call *call);
+
 /* Gives a call that was found good other buffers. False: they are wrong, and the call is void; what
  * is wrong with them a full check says. */
 bool cohi_check_exchange(cohi_call *call, const char *source, char *target);

@@ -2,6 +2,7 @@
 
 #include "coll/call/assemble.h"
 #include "coll/call/blocks.h"
+#include "coll/card.h"
 #include "coll/check.h"
 #include "coll/select.h"
 #include "core/team/enter.h"
@@ -26,10 +27,16 @@ static bool scales_in_target(const cohi_call *call)
     return call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_SCAN;
 }
 
+/* Whether the scaled source is made here: the card does it by itself. */
+static bool scales(const cohi_call *call)
+{
+    return call->scaled && call->algorithm != &cohi_card_algorithm;
+}
+
 /* Bytes of the workspace before the row's own, for the scaled source. */
 static size_t scaled_room(const cohi_call *call)
 {
-    return call->scaled && !scales_in_target(call) ? cohi_part_bytes(call->source_bytes) : 0;
+    return scales(call) && !scales_in_target(call) ? cohi_part_bytes(call->source_bytes) : 0;
 }
 
 /* What the algorithm needs of this member. */
@@ -109,7 +116,7 @@ static coh_status prepare(cohi_call *call)
 static coh_status carry_out(cohi_call *call)
 {
     coh_status status = prepare(call);
-    if (COHI_UNLIKELY(status == COH_OK && call->scaled))
+    if (COHI_UNLIKELY(status == COH_OK && scales(call)))
         scale(call);
     bool mapped = status == COH_OK && call->algorithm->traits & COHI_MAPPED;
     if (COHI_UNLIKELY(!call->team->mapped))
@@ -125,10 +132,17 @@ static coh_status enter(cohi_call *call)
     return cohi_team_enter_waiting(&call->entry);
 }
 
-coh_status cohi_run_now(cohi_call *call)
+static coh_status run_here(cohi_call *call)
 {
     coh_status status = enter(call);
     return status == COH_OK ? cohi_team_leave(call->team, carry_out(call)) : status;
+}
+
+coh_status cohi_run_now(cohi_call *call)
+{
+    if (COHI_UNLIKELY(cohi_card_has(call)) && !cohi_card_serves(call))
+        return cohi_card_by_host(call, run_here);
+    return run_here(call);
 }
 
 coh_status cohi_run_refused(cohi_call *call, coh_status refused)

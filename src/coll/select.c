@@ -1,5 +1,7 @@
 #include "coll/select.h"
 
+#include "coll/card.h"
+
 #include "core/team/levels.h"
 
 #include <float.h>
@@ -119,6 +121,11 @@ coh_status cohi_select_anew(cohi_call *call)
 
 coh_status cohi_select(cohi_call *call)
 {
+    if (COHI_UNLIKELY(cohi_card_has(call))) {
+        call->algorithm = &cohi_card_algorithm;
+        call->algorithm_number = COHI_CARD_ALGORITHM;
+        return COH_OK;
+    }
     const cohi_tuning *tuning = cohi_tuning_of(call->team->world);
     if (COHI_UNLIKELY(tuning->forced[call->kind]))
         return cohi_select_anew(call);

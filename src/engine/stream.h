@@ -94,6 +94,10 @@ typedef struct cohi_engine_stream {
     coh_status (*collective)(cohi_endpoint *endpoint, cohi_stream stream,
                              const cohi_stream_team *team, const cohi_stream_call *call);
 
+    /* A collective on a stream of the engine's own, one for each team: the op is done when it is. */
+    coh_status (*run)(cohi_endpoint *endpoint, const cohi_stream_team *team,
+                      const cohi_stream_call *call, cohi_op *op);
+
     /* The first failure, if any. Does not wait. */
     void (*failure)(cohi_endpoint *endpoint, cohi_stream_failure *failure);
 } cohi_engine_stream;

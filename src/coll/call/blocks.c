@@ -97,7 +97,7 @@ static const struct identity {
     [COH_BOOL] = {0, 1, 1},
 };
 
-static uint64_t identity_of(const cohi_call *call)
+uint64_t cohi_identity_of(const cohi_call *call)
 {
     const struct identity *of = &identities[call->dtype];
     switch (call->reduce) {
@@ -118,7 +118,7 @@ static uint64_t identity_of(const cohi_call *call)
 void cohi_fill_identity(const cohi_call *call, char *target, size_t count)
 {
     enum { MOST_BYTES = 4096 };
-    uint64_t bits = identity_of(call); /* little-endian: its first bytes are the value */
+    uint64_t bits = cohi_identity_of(call); /* little-endian: its first bytes are the value */
     size_t bytes = count * call->element, filled = call->element;
     if (count == 0)
         return;

@@ -19,6 +19,9 @@ void cohi_copy_strided(char *target, size_t target_stride, const char *source, s
                        size_t element, size_t count);
 
 /* `count` elements that change nothing in the call's reduction. */
+/* The bits of one such element. */
+uint64_t cohi_identity_of(const cohi_call *call);
+
 void cohi_fill_identity(const cohi_call *call, char *target, size_t count);
 
 /* Copies, unless it is there already. */

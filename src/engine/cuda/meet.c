@@ -2,6 +2,7 @@
 #include "engine/cuda/streams.h"
 
 #include "base/error.h"
+#include "engine/cuda/under_way.h"
 
 #include <string.h>
 
@@ -266,6 +267,22 @@ static coh_status check_private(cohi_endpoint *endpoint, const cohi_stream_call 
     return status;
 }
 
+/* A team that a kernel has given up stays so. */
+static coh_status check_standing(const cohi_endpoint *endpoint, const cohi_stream_team *team)
+{
+    const cohi_cuda_report *report = &cohi_cuda_status_of(endpoint)->reports[team->number];
+    uint32_t trouble = __atomic_load_n(&report->trouble, __ATOMIC_ACQUIRE);
+    if (trouble == COHI_CUDA_FINE || report->life != team->life)
+        return COH_OK;
+    if (trouble == COHI_CUDA_LOST)
+        return cohi_fail(COH_PEER_LOST, "an earlier call of the team on a stream has lost rank %d",
+                         report->rank);
+    return cohi_fail(COH_MISMATCH,
+                     "in an earlier call of the team on a stream rank %d was in another call than "
+                     "this one; coh_cuda_status says in which",
+                     report->rank);
+}
+
 coh_status cohi_cuda_collective(cohi_endpoint *endpoint, cohi_stream stream,
                                 const cohi_stream_team *team, const cohi_stream_call *call)
 {
@@ -275,7 +292,9 @@ coh_status cohi_cuda_collective(cohi_endpoint *endpoint, cohi_stream stream,
     coh_status status = cohi_cuda_lineup_begin(endpoint, stream, team->size > 1, &lineup);
     if (status != COH_OK)
         return status;
-    status = check_private(endpoint, call);
+    status = check_standing(endpoint, team);
+    if (status == COH_OK)
+        status = check_private(endpoint, call);
     if (status == COH_OK)
         status = describe(endpoint, team, call, &told, &blocks);
     if (status == COH_OK)
@@ -293,4 +312,33 @@ coh_status cohi_cuda_sync(cohi_endpoint *endpoint, cohi_stream stream, const coh
                              .target.segment = -1,
                              .fingerprint = fingerprint};
     return cohi_cuda_collective(endpoint, stream, team, &call);
+}
+
+static coh_status stream_of(cohi_endpoint *endpoint, unsigned team, CUstream *stream)
+{
+    struct cohi_cuda_streams *streams = endpoint->streams;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&streams->lock);
+    if (!streams->calls[team])
+        result = endpoint->library->cuStreamCreateWithPriority(&streams->calls[team],
+                                                               CU_STREAM_NON_BLOCKING, 0);
+    *stream = streams->calls[team];
+    pthread_mutex_unlock(&streams->lock);
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result, "a stream cannot be made");
+}
+
+coh_status cohi_cuda_run(cohi_endpoint *endpoint, const cohi_stream_team *team,
+                         const cohi_stream_call *call, cohi_op *op)
+{
+    CUstream stream;
+    cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
+    coh_status status = stream_of(endpoint, team->number, &stream);
+    if (status == COH_OK)
+        status = cohi_cuda_collective(endpoint, stream, team, call);
+    if (status == COH_OK)
+        status = cohi_cuda_follow(endpoint, stream, op);
+    cohi_cuda_leave(endpoint, guard);
+    return status;
 }

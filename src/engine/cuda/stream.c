@@ -88,6 +88,9 @@ void cohi_cuda_streams_close(cohi_endpoint *endpoint)
     if (!streams)
         return;
     cohi_cuda_tails_close(endpoint);
+    for (int i = 0; i < COHI_CUDA_TEAMS; i++)
+        if (streams->calls[i])
+            (void)endpoint->library->cuStreamDestroy(streams->calls[i]);
     if (streams->own)
         (void)endpoint->library->cuStreamDestroy(streams->own);
     pthread_mutex_destroy(&streams->lock);
@@ -522,5 +525,6 @@ const cohi_engine_stream cohi_cuda_stream = {
     .quiet = quiet,
     .sync = cohi_cuda_sync,
     .collective = cohi_cuda_collective,
+    .run = cohi_cuda_run,
     .failure = find_failure,
 };

@@ -43,6 +43,7 @@ struct cohi_cuda_streams {
     uint64_t scratch[COHI_CUDA_TEAMS];      /* where it begins in a control segment */
     uint32_t scratch_each[COHI_CUDA_TEAMS]; /* bytes for a block and half */
     CUstream own;     /* for tables, and words of lost ranks */
+    CUstream calls[COHI_CUDA_TEAMS]; /* for calls without a stream; NULL: none yet */
     uint64_t *bases;  /* [segment][rank], as the card has them */
     unsigned known;   /* endpoint->attached of that */
     uint32_t delay;   /* for tests: see cohi_cuda_call */
@@ -110,5 +111,7 @@ coh_status cohi_cuda_sync(cohi_endpoint *endpoint, cohi_stream stream, const coh
                           uint64_t fingerprint);
 coh_status cohi_cuda_collective(cohi_endpoint *endpoint, cohi_stream stream,
                                 const cohi_stream_team *team, const cohi_stream_call *call);
+coh_status cohi_cuda_run(cohi_endpoint *endpoint, const cohi_stream_team *team,
+                         const cohi_stream_call *call, cohi_op *op);
 
 #endif
