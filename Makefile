@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-hosts test-ucx soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-hosts test-ucx test-gpu soak soak-tcp soak-long race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -34,6 +34,9 @@ test-hosts: build ## the suites over engine tcp, with 2 to 5 ranks that play two
 test-ucx: build ## the suites over engine ucx, with hosts that are played
 	build/bin/conform --engine ucx --ranks 3 --hosts 2
 	build/bin/faults --engine ucx --hosts 2
+
+test-gpu: build ## all that needs a card: heaps on it, streams, MPS, faults; REPEAT=20 DELAYED=100 STAGES='threads mps ...'
+	@tests/gpu/test_gpu.sh build || [ $$? = 77 ]
 
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)
