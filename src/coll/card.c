@@ -326,7 +326,7 @@ static coh_status run_copied(cohi_call *call, const struct copies *copies,
 /* A call that is refused does not come to its buffers. */
 coh_status cohi_card_by_host(cohi_call *call, coh_status (*on_host)(cohi_call *call))
 {
-    struct copies copies;
+    struct copies copies = {0};
     cohi_call looked = *call;
     int size = call->team->size;
     size_t *firsts = calloc((size_t)size * 2, sizeof *firsts);

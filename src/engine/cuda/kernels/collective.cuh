@@ -484,7 +484,9 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
 template <class type, int OP>
 __device__ inline void run_whole(const cohi_cuda_call &call, lists &lists)
 {
-    uint32_t tick = last_tick(call);
+    uint32_t tick;
+    if (!find_tick(call, tick))
+        return;
     bool good = call.way == COHI_CUDA_DIRECT   ? direct<type, OP>(call, lists, tick)
                 : call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, lists, tick)
                                                : sliced<type, OP>(call, lists, tick);
@@ -496,6 +498,8 @@ __device__ inline void run_whole(const cohi_cuda_call &call, lists &lists)
 template <class type, int OP>
 __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
 {
+    if (is_broken(call))
+        return;
     if (call.phase == COHI_CUDA_BEGIN) {
         post_to_all(call);
         if (call.way == COHI_CUDA_STAGED)
@@ -517,8 +521,6 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
 template <class type, int OP> __device__ inline void collective(const cohi_cuda_call &call)
 {
     __shared__ lists lists;
-    if (is_broken(call))
-        return;
     if (call.phase == COHI_CUDA_WHOLE)
         run_whole<type, OP>(call, lists);
     else

@@ -279,11 +279,18 @@ __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool post
     return good;
 }
 
-/* The tick that this block of the team was at last. */
-__device__ inline uint32_t last_tick(const cohi_cuda_call &call)
+/* The tick that this block of the team was at last. False: this rank has given the team up. Both words are asked
+ * for at once. */
+__device__ inline bool find_tick(const cohi_cuda_call &call, uint32_t &tick)
 {
-    uint64_t word = load_relaxed(reinterpret_cast<const uint64_t *>(own_mark(call)));
-    return static_cast<uint32_t>(word >> 32) == call.life ? static_cast<uint32_t>(word) : 0;
+    uint64_t mark, broken;
+    asm volatile("ld.relaxed.sys.global.b64 %0, [%2];\n\t"
+                 "ld.relaxed.sys.global.b64 %1, [%3];"
+                 : "=l"(mark), "=l"(broken)
+                 : "l"(own_mark(call)), "l"(own_broken(call))
+                 : "memory");
+    tick = static_cast<uint32_t>(mark >> 32) == call.life ? static_cast<uint32_t>(mark) : 0;
+    return broken != broken_mark(call);
 }
 
 __device__ inline void keep_tick(const cohi_cuda_call &call, uint32_t tick)
