@@ -53,6 +53,22 @@ static coh_heap *make_heap(test_rank *self, uint64_t bytes)
     return heap;
 }
 
+/* A card that is not there, and another than the rank has. */
+static void cards_that_are_not_there(test_rank *self)
+{
+    coh_heap_options options = COH_HEAP_OPTIONS_INIT;
+    coh_heap *heap = NULL;
+    int count = 0;
+    CHECK_OK(coh_cuda_count(&count));
+    options.kind = COH_HEAP_CUDA;
+    options.device = count;
+    CHECK_STATUS(coh_heap_create(self->world, &options, &heap), COH_INVALID_ARGUMENT);
+    options.device = -7;
+    CHECK_STATUS(coh_heap_create(self->world, &options, &heap), COH_INVALID_ARGUMENT);
+    CHECK(heap == NULL);
+    CHECK_OK(coh_barrier(self->world));
+}
+
 static void heaps_come_and_go(test_rank *self)
 {
     uint64_t *word, value = 5, found = 0;
@@ -116,6 +132,7 @@ static void more_than_the_card_has(test_rank *self)
 const test_case gpu_cards[] = {
     CASE(cards_are_told, "S53", ON_GPU, GPU_SIZES),
     CASE(sharing_is_found, "F43", ON_GPU, GPU_SIZES),
+    CASE(cards_that_are_not_there, "F17 S55", ON_GPU, GPU_SIZES),
     CASE(heaps_come_and_go, "S53 S55", ON_GPU, GPU_SIZES),
     CASE(addresses_for_kernels, "S24", ON_GPU, GPU_SIZES),
     CASE(more_than_the_card_has, "F42", ON_GPU, SIZE(1) | SIZE(2)),

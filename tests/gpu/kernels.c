@@ -88,14 +88,14 @@ typedef struct rank {
     long checks, failures;
 } rank;
 
-#define EXPECT(rank, what)                                                                  \
-    do {                                                                                    \
-        coh_status expected_ = (what);                                                      \
-        if (expected_ != COH_OK) {                                                          \
-            fprintf(stderr, "rank %d: line %d: %s: %s\n", (rank)->index, __LINE__,          \
-                    coh_status_name(expected_), coh_last_error());                          \
-            exit(1);                                                                        \
-        }                                                                                   \
+#define EXPECT(rank, what)                                                         \
+    do {                                                                           \
+        coh_status expected_ = (what);                                             \
+        if (expected_ != COH_OK) {                                                 \
+            fprintf(stderr, "rank %d: line %d: %s: %s\n", (rank)->index, __LINE__, \
+                    coh_status_name(expected_), coh_last_error());                 \
+            exit(1);                                                               \
+        }                                                                          \
     } while (0)
 
 static uint64_t draw(rank *self)
@@ -191,12 +191,11 @@ static void compare(rank *self, const coh_collective *call, size_t bytes, const 
 
 static size_t blocks_of(const coh_collective *call, int size, bool source)
 {
-    bool cut = source ? call->kind == COH_COLLECTIVE_REDUCE_SCATTER
-                            || call->kind == COH_COLLECTIVE_SCATTER
-                            || call->kind == COH_COLLECTIVE_ALL_TO_ALL
-                      : call->kind == COH_COLLECTIVE_ALL_GATHER
-                            || call->kind == COH_COLLECTIVE_GATHER
-                            || call->kind == COH_COLLECTIVE_ALL_TO_ALL;
+    bool cut =
+        source ? call->kind == COH_COLLECTIVE_REDUCE_SCATTER || call->kind == COH_COLLECTIVE_SCATTER
+                     || call->kind == COH_COLLECTIVE_ALL_TO_ALL
+               : call->kind == COH_COLLECTIVE_ALL_GATHER || call->kind == COH_COLLECTIVE_GATHER
+                     || call->kind == COH_COLLECTIVE_ALL_TO_ALL;
     return cut ? (size_t)size : 1;
 }
 
@@ -225,9 +224,8 @@ static const char *const form_names[] = {"shared", "private", "shifted", "in pla
 /* In place, where source and target have the same length. */
 static bool has_form(const coh_collective *call, enum form form)
 {
-    return form != IN_PLACE
-           || call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_SCAN
-           || call->kind == COH_COLLECTIVE_SCAN_EXCLUSIVE
+    return form != IN_PLACE || call->kind == COH_COLLECTIVE_ALL_REDUCE
+           || call->kind == COH_COLLECTIVE_SCAN || call->kind == COH_COLLECTIVE_SCAN_EXCLUSIVE
            || (call->kind == COH_COLLECTIVE_ALL_TO_ALL);
 }
 
@@ -358,17 +356,17 @@ static void try_onesided(rank *self)
     EXPECT(self, coh_barrier(world));
     for (size_t bytes = 8, round = 1; bytes <= 1000000; bytes = bytes * 5 + 3, round++) {
         memset(self->host[0], (int)round + self->index, bytes);
-        move(self, self->private[0], self->host[0], bytes);
+        move(self, self->private[0], self -> host[0], bytes);
         EXPECT(self, coh_cuda_put_signal(world, self->shared[1], self->private[0], bytes, word,
-                                         round, COH_SIGNAL_SET, right, self->stream));
+                                         round, COH_SIGNAL_SET, right, self -> stream));
         EXPECT(self, coh_cuda_wait_until(world, word, COH_GE, round, left, self->stream));
         move(self, self->host[2], self->shared[1], bytes);
         finish(self);
         memset(self->host[1], (int)round + left, bytes);
         check(self, memcmp(self->host[1], self->host[2], bytes) == 0, "put with signal");
         EXPECT(self, coh_cuda_barrier(self->team, self->stream));
-        EXPECT(self, coh_cuda_get(world, self->private[1], self->shared[1], bytes, right,
-                                  self->stream));
+        EXPECT(self, coh_cuda_get(world, self->private[1], self -> shared[1], bytes, right,
+                                  self -> stream));
         move(self, self->host[2], self->private[1], bytes);
         EXPECT(self, coh_cuda_barrier(self->team, self->stream));
         finish(self);
@@ -377,7 +375,7 @@ static void try_onesided(rank *self)
     }
     uint64_t one = 1, found = 0;
     EXPECT(self, coh_cuda_atomic(world, COH_ATOMIC_ADD, COH_U64, word + 1, &one, NULL,
-                                 self->private[1], 0, self->stream));
+                                 self->private[1], 0, self -> stream));
     EXPECT(self, coh_cuda_barrier(self->team, self->stream));
     EXPECT(self, coh_cuda_get(world, self->private[0], word + 1, 8, 0, self->stream));
     move(self, self->host[2], self->private[0], 8);
@@ -386,9 +384,9 @@ static void try_onesided(rank *self)
     check(self, found == (uint64_t)self->size, "atomic");
     for (int i = 0; i < 1024; i++)
         self->host[0][i] = (char)(i + self->index);
-    move(self, self->private[0], self->host[0], 1024);
+    move(self, self->private[0], self -> host[0], 1024);
     EXPECT(self, coh_cuda_put_strided(world, self->shared[1], 32, self->private[0], 24, 13, 40,
-                                      right, self->stream));
+                                      right, self -> stream));
     EXPECT(self, coh_cuda_barrier(self->team, self->stream));
     move(self, self->host[2], self->shared[1], 2048);
     finish(self);
@@ -465,7 +463,7 @@ static void time_max(rank *self, size_t bytes)
 static void time_private(rank *self, size_t bytes)
 {
     EXPECT(self, coh_cuda_all_reduce(self->team, COH_F32, COH_SUM, self->private[0],
-                                     self->private[1], bytes / 4, self->stream));
+                                     self -> private[1], bytes / 4, self->stream));
 }
 static void time_all_gather(rank *self, size_t bytes)
 {
@@ -474,9 +472,9 @@ static void time_all_gather(rank *self, size_t bytes)
 }
 static void time_reduce_scatter(rank *self, size_t bytes)
 {
-    EXPECT(self, coh_cuda_reduce_scatter(self->team, COH_F32, COH_SUM, self->shared[0],
-                                         self->shared[1], bytes / 4 / (size_t)self->size,
-                                         self->stream));
+    EXPECT(self,
+           coh_cuda_reduce_scatter(self->team, COH_F32, COH_SUM, self->shared[0], self->shared[1],
+                                   bytes / 4 / (size_t)self->size, self->stream));
 }
 static void time_all_to_all(rank *self, size_t bytes)
 {
@@ -543,8 +541,8 @@ static double measure(rank *self, enqueue_form *enqueue, size_t bytes, bool alon
 }
 
 /* `moved`: bytes read and written in all, for each byte of the call's size. */
-static void time_sizes(rank *self, const char *name, enqueue_form *enqueue, bool alone, double moved,
-                       const size_t *sizes)
+static void time_sizes(rank *self, const char *name, enqueue_form *enqueue, bool alone,
+                       double moved, const size_t *sizes)
 {
     for (; *sizes; sizes++) {
         double us = measure(self, enqueue, *sizes, alone);
@@ -557,7 +555,7 @@ static void time_sizes(rank *self, const char *name, enqueue_form *enqueue, bool
 
 static void time_all(rank *self)
 {
-    static const size_t wide[] = {4096,    65536,   262144,    1 << 20, 16 << 20,
+    static const size_t wide[] = {4096,     65536,     262144,  1 << 20, 16 << 20,
                                   64 << 20, 256 << 20, 1 << 30, 0};
     static const size_t few[] = {4096, 1 << 20, 64 << 20, 256 << 20, 0};
     static const size_t large[] = {16 << 20, 64 << 20, 256 << 20, 0};
