@@ -23,7 +23,6 @@ typedef void cohi_card_function(void *user);
     X(use, "cuCtxSetCurrent", (void *context))                                            \
     X(context_create, "cuCtxCreate_v2", (void **context, unsigned flags, int device))     \
     X(context_destroy, "cuCtxDestroy_v2", (void *context))                                \
-    X(synchronize_all, "cuCtxSynchronize", (void))                                        \
     X(stream_create, "cuStreamCreate", (coh_cuda_stream * stream, unsigned flags))        \
     X(stream_destroy, "cuStreamDestroy_v2", (coh_cuda_stream stream))                     \
     X(synchronize, "cuStreamSynchronize", (coh_cuda_stream stream))                       \

@@ -42,7 +42,7 @@ static bool compare(test_rank *self, struct bench *at, coh_dtype dtype, coh_redu
     size_t bytes = coh_dtype_size(dtype);
     if (!CHECK_OK(coh_all_reduce(team, dtype, op, at->source, at->host, COUNT))
         || !CHECK_EQ(at->gpu.driver->copy(at->card, at->source, COUNT * bytes), 0)
-        || !CHECK_EQ(at->gpu.driver->synchronize_all(), 0))
+        || !CHECK_EQ(at->gpu.driver->synchronize(NULL), 0))
         return false;
     if (!CHECK_OK(coh_cuda_all_reduce(team, dtype, op, at->card, at->card, COUNT, at->gpu.stream))
         || !gpu_finish(self, &at->gpu)

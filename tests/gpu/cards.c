@@ -101,7 +101,7 @@ static void addresses_for_kernels(test_rank *self)
         CHECK_OK(coh_ptr(self->world, words, gpu_right(self), (void **)&theirs));
         CHECK(gpu_right(self) != self->rank || theirs == words);
         CHECK_EQ(gpu.driver->copy(theirs, &value, sizeof value), 0);
-        CHECK_EQ(gpu.driver->synchronize_all(), 0);
+        CHECK_EQ(gpu.driver->synchronize(NULL), 0);
     }
     CHECK_OK(coh_barrier(self->world));
     CHECK_EQ(gpu.driver->copy(&found, words, sizeof found), 0);
@@ -122,7 +122,8 @@ static void more_than_the_card_has(test_rank *self)
     CHECK_OK(coh_cuda_device(self->world, &device, &sharing));
     CHECK_OK(coh_cuda_query(device, &card));
     coh_heap *heap = make_heap(self, 4 * card.memory);
-    CHECK_REFUSED(coh_heap_malloc(heap, 2 * card.memory, &memory), COH_NO_MEMORY, "memory");
+    CHECK_REFUSED(coh_heap_malloc(heap, 2 * card.memory, &memory), COH_NO_MEMORY,
+                  "card|bytes|free");
     CHECK(memory == NULL);
     CHECK_OK(coh_heap_malloc(heap, 1000, &memory));
     CHECK_OK(coh_heap_destroy(heap));

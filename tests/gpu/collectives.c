@@ -30,7 +30,7 @@ static coh_status run(const coh_collective *described, void *arg)
 static bool copy(void *target, const void *source, size_t bytes)
 {
     return current->driver->copy(target, source, bytes) == 0
-           && current->driver->synchronize_all() == 0;
+           && current->driver->synchronize(NULL) == 0;
 }
 
 static bool open_stage(test_rank *self, struct stage *stage, size_t bytes)

@@ -4,6 +4,9 @@
  * The suite needs a card; without one it says why and exits 77. coh_malloc and the like of a body allocate on
  * the card (harness.h). COHORT_TEST_DELAY=MICROSECONDS puts a delay of up to that much, by chance, before
  * operations on the streams; COHORT_TEST_SHARING=MODE names what coh_cuda_device must say.
+ *
+ * Ranks that are threads have one context. So bodies never wait for all of it, in which another rank's kernel may be
+ * waiting for this one: copies are waited for by synchronize(NULL), which knows of no stream that is made here.
  */
 #ifndef TEST_GPU_H
 #define TEST_GPU_H

@@ -249,7 +249,7 @@ static void host_calls_with_memory_of_the_card(test_rank *self)
         return;
     unsigned char *own = gpu_private(&at.gpu, 64);
     CHECK_EQ(at.gpu.driver->fill(own, 7, 64), 0);
-    CHECK_EQ(at.gpu.driver->synchronize_all(), 0);
+    CHECK_EQ(at.gpu.driver->synchronize(NULL), 0);
     /* To and from the world's own heap, with private memory of the card as the local side. */
     CHECK_OK(coh_put(self->world, at.own, own, 64, gpu_right(self)));
     CHECK_OK(coh_barrier(self->world));

@@ -157,7 +157,7 @@ static const cohi_usage usage = {
     .summary = "Measures operations on memory of a card, on a stream, in a captured graph and by "
                "calls of\n"
                "the host, in turns with a copy on the card and with NVSHMEM where it is installed\n"
-               "(libnvshmem_host.so.3, or the file that COHORT_NVSHMEM names).",
+               "(libnvshmem_host.so.3, or the file that NVSHMEM_HOST_LIBRARY names).",
     .flags = flags,
     .notes = "benchmarks (all, when none is named): put, get, signal, barrier, all_reduce,\n"
              "all_reduce_bf16, reduce, reduce_scatter, all_gather, gather, scatter, broadcast,\n"

@@ -60,10 +60,10 @@ static const struct symbol {
     {"nvshmemx_hostlib_finalize", &calls.finalize},
 };
 
-/* By the loader's own ways, or where COHORT_NVSHMEM says. */
+/* By the loader's own ways, or where NVSHMEM_HOST_LIBRARY says. */
 static int find_library(char *why, size_t room)
 {
-    const char *path = getenv("COHORT_NVSHMEM");
+    const char *path = getenv("NVSHMEM_HOST_LIBRARY");
     void *library = dlopen(path && *path ? path : "libnvshmem_host.so.3", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         snprintf(why, room, "%s", dlerror());
