@@ -26,7 +26,7 @@
  *     by all ranks equally often and in the same order. COH_UNSUPPORTED where several processes share a
  *     card without MPS, and between hosts, where the host counts what it enqueues.
  *   - Operations of one team are carried out in the order of the calls, whatever streams they are on: one on
- *     another stream than the last is made to wait for it. While a stream is captured, the operations of a
+ *     another stream than the last is made to wait for it, so the last one's stream must still be there then. While a stream is captured, the operations of a
  *     team must all be on that one.
  *   - Host forms (coh_put, coh_get, atomics, signals, coh_all_reduce and the other collectives) take
  *     pointers into device memory too. They are not ordered with any stream: synchronize first.

@@ -54,10 +54,11 @@ static uint64_t hash_counts(const size_t *counts, int size)
     return hash;
 }
 
-/* Whose side a member cannot see; of a kind with a root, that of the root. */
+/* Which sides are private is compared where all members can tell: not with a root, whose side the others do not
+ * see, and not where a member may have no elements. */
 static uint64_t print_of(const cohi_call *call, const cohi_stream_call *told)
 {
-    bool rooted = cohi_kind_rows[call->kind].root != COHI_NO_ROOT;
+    bool told_of = cohi_kind_rows[call->kind].root == COHI_NO_ROOT && !told->counts;
     bool source = told->source.local && told->source.segment < 0;
     bool target = told->target.local && told->target.segment < 0;
     cohi_stream_terms terms = {.kind = told->kind,
@@ -65,8 +66,8 @@ static uint64_t print_of(const cohi_call *call, const cohi_stream_call *told)
                                .op = call->reduce,
                                .root = call->root,
                                .variable = told->counts != NULL,
-                               .private_source = source && !rooted,
-                               .private_target = target && !rooted,
+                               .private_source = source && told_of,
+                               .private_target = target && told_of,
                                .count = told->counts ? hash_counts(told->counts, call->team->size)
                                                      : call->count};
     return cohi_stream_fingerprint(&terms);

@@ -41,11 +41,13 @@ static void free_tail(cohi_endpoint *endpoint, int index)
 /* Streams on which all has been done need not be remembered. */
 static void prune(cohi_endpoint *endpoint)
 {
+    cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
     for (int i = 0; i < COHI_CUDA_STREAMS_MAX; i++) {
         const cohi_cuda_tail *tail = &endpoint->streams->tails[i];
         if (tail->id && endpoint->library->cuEventQuery(tail->event) == CUDA_SUCCESS)
             free_tail(endpoint, i);
     }
+    cohi_cuda_leave(endpoint, guard);
 }
 
 static int find_tail(const cohi_endpoint *endpoint, uint64_t id)
@@ -159,10 +161,21 @@ static coh_status find_number(const cohi_endpoint *endpoint, cohi_cuda_lineup *l
                                 (void *)lineup->stream);
 }
 
+/* Less than cohi_cuda_enter: nothing that is called here disturbs a capture. */
+static void enter(const cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
+{
+    CUcontext current = NULL;
+    bool there = endpoint->library->cuCtxGetCurrent(&current) == CUDA_SUCCESS
+                 && current == endpoint->context;
+    lineup->entered =
+        !there && endpoint->library->cuCtxPushCurrent(endpoint->context) == CUDA_SUCCESS;
+}
+
 coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, bool waits,
                                   cohi_cuda_lineup *lineup)
 {
-    *lineup = (cohi_cuda_lineup){.stream = stream, .guard = cohi_cuda_enter(endpoint)};
+    *lineup = (cohi_cuda_lineup){.stream = stream};
+    enter(endpoint, lineup);
     pthread_mutex_lock(&endpoint->streams->lock);
     coh_status status = check_context(endpoint, lineup);
     if (status == COH_OK)
@@ -171,7 +184,7 @@ coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, b
         status = check_capture(endpoint, lineup, waits);
     if (status == COH_OK && waits && !lineup->captured)
         status = find_number(endpoint, lineup);
-    if (status == COH_OK && waits && !lineup->captured)
+    if (status == COH_OK && lineup->id && cohi_cuda_keeps_tails(endpoint))
         status = take_tail(endpoint, lineup);
     if (status == COH_OK)
         status = cohi_cuda_streams_ready(endpoint);
@@ -182,20 +195,44 @@ coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, b
 
 coh_status cohi_cuda_lineup_end(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup, coh_status status)
 {
+    CUcontext context;
     pthread_mutex_unlock(&endpoint->streams->lock);
-    cohi_cuda_leave(endpoint, lineup->guard);
+    if (lineup->entered)
+        (void)endpoint->library->cuCtxPopCurrent(&context);
     return status;
 }
 
 /* ---- teams ---- */
 
-static coh_status wait_for_tail(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
-                                const cohi_cuda_team *team)
+/* The event behind the team's last operation; NULL: the next needs to wait for none. */
+static CUresult find_last(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                          cohi_cuda_team *team, CUevent *event)
 {
-    if (team->tail < 0 || endpoint->streams->tails[team->tail].id == lineup->id)
-        return COH_OK;
-    CUresult result = endpoint->library->cuStreamWaitEvent(
-        lineup->stream, endpoint->streams->tails[team->tail].event, CU_EVENT_WAIT_DEFAULT);
+    const cohi_cuda_library *library = endpoint->library;
+    CUresult result = CUDA_SUCCESS;
+    *event = NULL;
+    if (cohi_cuda_keeps_tails(endpoint)) {
+        bool other = team->tail >= 0 && endpoint->streams->tails[team->tail].id != lineup->id;
+        *event = other ? endpoint->streams->tails[team->tail].event : NULL;
+        return result;
+    }
+    if (!team->last_id || !lineup->id || team->last_id == lineup->id)
+        return result;
+    if (!team->event)
+        result = library->cuEventCreate(&team->event, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS)
+        result = library->cuEventRecord(team->event, team->last);
+    *event = team->event;
+    return result;
+}
+
+static coh_status wait_for_last(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                cohi_cuda_team *team)
+{
+    CUevent event;
+    CUresult result = find_last(endpoint, lineup, team, &event);
+    if (result == CUDA_SUCCESS && event)
+        result = endpoint->library->cuStreamWaitEvent(lineup->stream, event, CU_EVENT_WAIT_DEFAULT);
     return result == CUDA_SUCCESS
                ? COH_OK
                : cohi_cuda_fail(endpoint->library, result,
@@ -213,7 +250,7 @@ coh_status cohi_cuda_chain(cohi_endpoint *endpoint, const cohi_cuda_lineup *line
         found->ticks = 0;
     }
     *mine = found;
-    return lineup->captured ? COH_OK : wait_for_tail(endpoint, lineup, found);
+    return lineup->captured ? COH_OK : wait_for_last(endpoint, lineup, found);
 }
 
 coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
@@ -221,6 +258,13 @@ coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *l
 {
     if (lineup->captured || !lineup->id)
         return COH_OK;
+    if (!cohi_cuda_keeps_tails(endpoint)) {
+        if (team) {
+            team->last = lineup->stream;
+            team->last_id = lineup->id;
+        }
+        return COH_OK;
+    }
     CUresult result = endpoint->library->cuEventRecord(
         endpoint->streams->tails[lineup->tail].event, lineup->stream);
     if (team)
@@ -232,6 +276,9 @@ coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *l
 
 void cohi_cuda_tails_close(cohi_endpoint *endpoint)
 {
+    for (int i = 0; i < COHI_CUDA_TEAMS; i++)
+        if (endpoint->streams->teams[i].event)
+            (void)endpoint->library->cuEventDestroy(endpoint->streams->teams[i].event);
     for (int i = 0; i < COHI_CUDA_STREAMS_MAX; i++) {
         cohi_cuda_tail *tail = &endpoint->streams->tails[i];
         if (tail->id)

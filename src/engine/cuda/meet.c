@@ -139,7 +139,8 @@ static bool goes_direct(const cohi_endpoint *endpoint, const cohi_stream_call *c
                 || call->kind == COH_COLLECTIVE_REDUCE_SCATTER;
     if (longest * told->element < DIRECT_BYTES)
         return false;
-    return !cohi_cuda_takes_turns(endpoint) || (even && (told->buffers & shared) == shared);
+    bool all_tell = even && !call->counts && (told->buffers & shared) == shared;
+    return !cohi_cuda_takes_turns(endpoint) || all_tell;
 }
 
 /* Fewer bytes than a scratch has for a block. */

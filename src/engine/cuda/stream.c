@@ -177,10 +177,13 @@ static coh_status lay_out(cohi_endpoint *endpoint)
 /* A copy that is over when it returns. Nothing that waits is before it on that stream. */
 static CUresult write_now(cohi_endpoint *endpoint, CUdeviceptr target, const void *source, size_t bytes)
 {
+    cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
     CUresult result = endpoint->library->cuMemcpyHtoDAsync(target, source, bytes,
                                                            endpoint->streams->own);
-    return result == CUDA_SUCCESS ? endpoint->library->cuStreamSynchronize(endpoint->streams->own)
-                                  : result;
+    if (result == CUDA_SUCCESS)
+        result = endpoint->library->cuStreamSynchronize(endpoint->streams->own);
+    cohi_cuda_leave(endpoint, guard);
+    return result;
 }
 
 static coh_status tell_bases(cohi_endpoint *endpoint)

@@ -29,7 +29,10 @@ enum { COHI_CUDA_AWAITED_MAX = 64 };
 /* What this rank knows of the team of a number. */
 typedef struct cohi_cuda_team {
     uint32_t life;
-    int tail;       /* where its last operation was, or -1 */
+    int tail;       /* where its last operation was, or -1; where streams are counted */
+    CUstream last;  /* elsewhere: the stream itself, */
+    uint64_t last_id; /* and its number; 0: there was none */
+    CUevent event;  /* for another stream to wait for that; NULL: not needed yet */
     uint64_t ticks; /* of ranks that take turns */
 } cohi_cuda_team;
 
@@ -58,7 +61,7 @@ typedef struct cohi_cuda_lineup {
     uint64_t id;   /* of one that is not captured, for what may wait; else 0 */
     int tail;      /* likewise */
     bool captured;
-    cohi_cuda_guard guard;
+    bool entered; /* the context was not current before */
 } cohi_cuda_lineup;
 
 static inline cohi_cuda_status *cohi_cuda_status_of(const cohi_endpoint *endpoint)
@@ -99,6 +102,13 @@ coh_status cohi_cuda_launch(cohi_endpoint *endpoint, CUfunction kernel, unsigned
 static inline bool cohi_cuda_takes_turns(const cohi_endpoint *endpoint)
 {
     return endpoint->sharing == COHI_CUDA_TURNS;
+}
+
+/* Whether it must be known at any time what is under way on which stream: of thread-ranks to count streams, of
+ * ranks that take turns to end waits. It costs an event behind each operation. */
+static inline bool cohi_cuda_keeps_tails(const cohi_endpoint *endpoint)
+{
+    return endpoint->sharing == COHI_CUDA_THREADS || endpoint->sharing == COHI_CUDA_TURNS;
 }
 
 /* What is written for a tick where ranks take turns. */

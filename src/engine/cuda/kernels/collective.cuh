@@ -42,7 +42,7 @@ struct lists {
 struct bytes_only {};
 
 template <class type, int OP> struct reducer {
-    __device__ static void run(const recipe &recipe, char *const *targets, int target_count,
+    __device__ static void run(recipe recipe, char *const *targets, int target_count,
                                const char *const *sources, int source_count, uint64_t count,
                                uint32_t, crowd crowd)
     {
@@ -53,12 +53,14 @@ template <class type, int OP> struct reducer {
 
 /* A copy to several targets. */
 template <int OP> struct reducer<bytes_only, OP> {
-    __device__ static void run(const recipe &, char *const *targets, int target_count,
+    __device__ static void run(recipe, char *const *targets, int target_count,
                                const char *const *sources, int, uint64_t count, uint32_t element,
                                crowd crowd)
     {
-        for (int t = 0; t < target_count; t++)
-            copy_range(targets[t], sources[0], count * element, crowd);
+        if (target_count == 1)
+            copy_range(targets[0], sources[0], count * element, crowd);
+        else
+            copy_to_many(targets, target_count, sources[0], count * element, crowd);
     }
 };
 
@@ -124,7 +126,7 @@ __device__ inline int scanned(const cohi_cuda_call &call)
 }
 
 /* What the first member of an exclusive scan gets. */
-__device__ __noinline__ void fill_neutral(const cohi_cuda_call &call, char *target, uint64_t count,
+__device__ inline void fill_neutral(const cohi_cuda_call &call, char *target, uint64_t count,
                                     crowd crowd)
 {
     uint64_t bytes = count * call.element;
@@ -134,11 +136,16 @@ __device__ __noinline__ void fill_neutral(const cohi_cuda_call &call, char *targ
 
 /* ---- by the scratch ---- */
 
-__device__ inline char *scratch_of(const cohi_cuda_call &call, int member, uint32_t tick)
+/* Where this block's part of the scratch is in a control segment. */
+__device__ inline uint64_t scratch_inside(const cohi_cuda_call &call, uint32_t tick)
 {
     uint64_t half = static_cast<uint64_t>(call.layout.blocks) * call.scratch_each;
-    return reinterpret_cast<char *>(call.control[member] + call.scratch + (tick & 1) * half
-                                    + static_cast<uint64_t>(blockIdx.x) * call.scratch_each);
+    return call.scratch + (tick & 1) * half + static_cast<uint64_t>(blockIdx.x) * call.scratch_each;
+}
+
+__device__ inline char *scratch_of(const cohi_cuda_call &call, int member, uint32_t tick)
+{
+    return reinterpret_cast<char *>(call.control[member] + scratch_inside(call, tick));
 }
 
 __device__ inline uint64_t step_first(const cohi_cuda_call &call, uint64_t step)
@@ -159,7 +166,7 @@ __device__ inline uint64_t piece_bytes(const cohi_cuda_call &call)
 }
 
 template <class type>
-__device__ __noinline__ void show(const cohi_cuda_call &call, uint64_t step, uint32_t tick)
+__device__ inline void show(const cohi_cuda_call &call, uint64_t step, uint32_t tick)
 {
     uint64_t first = step_first(call, step);
     const char *source = reinterpret_cast<const char *>(call.source);
@@ -202,9 +209,43 @@ __device__ inline void take_root(const cohi_cuda_call &call, uint64_t first, uin
                               count * call.element, block_crowd());
 }
 
+/* Straight from the members' scratch, without lists: what is short is over before a list is made. */
+template <class type, int OP> struct taker {
+    __device__ static void run(const cohi_cuda_call &call, uint64_t inside, int members,
+                               char *target, uint64_t count)
+    {
+        typedef typename type::raw raw;
+        typedef vector_of<type> vector;
+        constexpr uint64_t LANES = vector::LANES;
+        const int op = OP == ANY ? call.op : OP;
+        uint64_t vectors = reinterpret_cast<uint64_t>(target) % 16 == 0 ? count / LANES : 0;
+        for (uint64_t at = threadIdx.x; at < vectors; at += blockDim.x) {
+            typename vector::result result =
+                vector::widen(load<uint4>(reinterpret_cast<const char *>(call.control[0] + inside), at));
+#pragma unroll 4
+            for (int m = 1; m < members; m++)
+                vector::template combine<OP>(
+                    op, result,
+                    load<uint4>(reinterpret_cast<const char *>(call.control[m] + inside), at));
+            store<uint4>(target, at, vector::finish(op, result, call.size));
+        }
+        for (uint64_t at = vectors * LANES + threadIdx.x; at < count; at += blockDim.x) {
+            const char *first = reinterpret_cast<const char *>(call.control[0] + inside);
+            typename type::wide result = type::widen(load<raw>(first, at));
+            for (int m = 1; m < members; m++) {
+                const char *next = reinterpret_cast<const char *>(call.control[m] + inside);
+                result = type::combine(op, result, type::widen(load<raw>(next, at)));
+            }
+            store<raw>(target, at, type::narrow(type::finish(op, result, call.size)));
+        }
+    }
+};
+template <int OP> struct taker<bytes_only, OP> {
+    __device__ static void run(const cohi_cuda_call &, uint64_t, int, char *, uint64_t) {}
+};
+
 template <class type, int OP>
-__device__ inline void take_reduced(const cohi_cuda_call &call, lists &lists, uint64_t first,
-                                    uint32_t tick)
+__device__ inline void take_reduced(const cohi_cuda_call &call, uint64_t first, uint32_t tick)
 {
     bool scatter = call.kind == REDUCE_SCATTER;
     uint64_t count = clip(scatter ? call.counts[call.index] : call.count, first, call.piece);
@@ -214,27 +255,19 @@ __device__ inline void take_reduced(const cohi_cuda_call &call, lists &lists, ui
         fill_neutral(call, target, count, block_crowd());
         return;
     }
-    int member = static_cast<int>(threadIdx.x);
-    if (member < members)
-        lists.sources[member] =
-            scratch_of(call, member, tick) + (scatter ? call.index : 0) * piece_bytes(call);
-    if (member == 0)
-        lists.targets[0] = target;
-    __syncthreads();
-    reducer<type, OP>::run(recipe_of(call, nullptr), lists.targets, 1, lists.sources,
-                                          members, count, call.element, block_crowd());
-    __syncthreads();
+    uint64_t inside = scratch_inside(call, tick) + (scatter ? call.index : 0) * piece_bytes(call);
+    taker<type, OP>::run(call, inside, members, target, count);
 }
 
 template <class type, int OP>
-__device__ inline void take(const cohi_cuda_call &call, lists &lists, uint64_t step, uint32_t tick)
+__device__ inline void take(const cohi_cuda_call &call, uint64_t step, uint32_t tick)
 {
     uint64_t first = step_first(call, step);
     if (call.kind == BARRIER)
         return;
     if (is_reduction<type>::yes) {
         if (call.kind != REDUCE || call.index == call.root)
-            take_reduced<type, OP>(call, lists, first, tick);
+            take_reduced<type, OP>(call, first, tick);
     } else if (call.kind == SCATTER || call.kind == BROADCAST) {
         take_root(call, first, tick);
     } else if (call.kind != GATHER || call.index == call.root) {
@@ -244,14 +277,14 @@ __device__ inline void take(const cohi_cuda_call &call, lists &lists, uint64_t s
 
 /* All pieces from this one on. False: this rank gives up. */
 template <class type, int OP>
-__device__ inline bool staged(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
+__device__ inline bool staged(const cohi_cuda_call &call, uint32_t &tick)
 {
     for (uint64_t step = 0; step < call.steps; step++) {
         show<type>(call, step, tick + 1);
         if (!meet(call, tick + 1, false))
             return false;
         tick++;
-        take<type, OP>(call, lists, step, tick);
+        take<type, OP>(call, step, tick);
     }
     return true;
 }
@@ -352,73 +385,63 @@ __device__ inline crowd grid_crowd()
     return crowd;
 }
 
-/* `source_of[from..]` and targets at `first`, with `count` elements. */
-template <class type, int OP>
-__device__ __noinline__ void move(const cohi_cuda_call &call, lists &lists, int from, int source_count,
-                            uint64_t source_first, int to, int target_count, uint64_t target_first,
-                            uint64_t count)
-{
-    int i = static_cast<int>(threadIdx.x);
-    __syncthreads();
-    if (i < source_count)
-        lists.sources[i] = lists.source_of[from + i] + source_first * call.element;
-    if (i < target_count)
-        lists.targets[i] = lists.target_of[to + i] + target_first * call.element;
-    __syncthreads();
-    const double *scales = lists.scaled ? lists.scales + from : nullptr;
-    reducer<type, OP>::run(recipe_of(call, scales), lists.targets, target_count,
-                                       lists.sources, source_count, count, call.element,
-                                       grid_crowd());
-}
+/* A range that this member moves or reduces: sources and targets of consecutive members. */
+struct part {
+    int from, sources;
+    uint64_t source_first;
+    int to, targets;
+    uint64_t target_first, count;
+};
 
-template <class type, int OP>
-__device__ inline void direct_reduction(const cohi_cuda_call &call, lists &lists)
+/* This member's part of a reduction, or the `round`-th of a copy. */
+__device__ inline part part_of(const cohi_cuda_call &call, int round)
 {
     uint64_t slice = slice_count(call, call.count);
     uint64_t first = slice * static_cast<uint64_t>(call.index), count = clip(call.count, first, slice);
-    int members = scanned(call);
+    int me = call.index, all = call.size, member = (me + round) % all;
     switch (call.kind) {
     case ALL_REDUCE:
-        move<type, OP>(call, lists, 0, call.size, first, 0, call.size, first, count);
-        break;
+        return {0, all, first, 0, all, first, count};
     case REDUCE:
-        move<type, OP>(call, lists, 0, call.size, first, call.root, 1, first, count);
-        break;
+        return {0, all, first, call.root, 1, first, count};
     case REDUCE_SCATTER:
-        move<type, OP>(call, lists, 0, call.size, call.firsts[call.index], call.index, 1, 0,
-                       call.counts[call.index]);
-        break;
+        return {0, all, call.firsts[me], me, 1, 0, call.counts[me]};
+    case BROADCAST:
+        return {call.root, 1, first, 0, all, first, count};
+    case SCATTER:
+        return {call.root, 1, call.firsts[me], me, 1, 0, call.counts[me]};
+    case GATHER:
+        return {me, 1, 0, call.root, 1, call.firsts[me], call.counts[me]};
+    case ALL_GATHER:
+        return {member, 1, 0, me, 1, call.firsts[member], call.counts[member]};
+    case ALL_TO_ALL:
+        return {member, 1, call.firsts[me], me, 1, call.firsts[member], call.counts[member]};
     default: /* scans */
-        if (members == 0)
-            fill_neutral(call, reinterpret_cast<char *>(call.target), call.count, grid_crowd());
-        else
-            move<type, OP>(call, lists, 0, members, 0, call.index, 1, 0, call.count);
+        return {0, scanned(call), 0, me, 1, 0, call.count};
     }
 }
 
 template <class type, int OP>
-__device__ inline void direct_copy(const cohi_cuda_call &call, lists &lists)
+__device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
 {
-    uint64_t slice = slice_count(call, call.count);
-    uint64_t first = slice * static_cast<uint64_t>(call.index), count = clip(call.count, first, slice);
-    int me = call.index;
-    switch (call.kind) {
-    case BROADCAST:
-        move<type, OP>(call, lists, call.root, 1, first, 0, call.size, first, count);
-        break;
-    case SCATTER:
-        move<type, OP>(call, lists, call.root, 1, call.firsts[me], me, 1, 0, call.counts[me]);
-        break;
-    case GATHER:
-        move<type, OP>(call, lists, me, 1, 0, call.root, 1, call.firsts[me], call.counts[me]);
-        break;
-    default:
-        for (int i = 0; i < call.size; i++) {
-            int member = (me + i) % call.size;
-            uint64_t block = call.kind == ALL_TO_ALL ? call.firsts[me] : 0;
-            move<type, OP>(call, lists, member, 1, block, me, 1, call.firsts[member],
-                           call.counts[member]);
+    int rounds = call.kind == ALL_GATHER || call.kind == ALL_TO_ALL ? call.size : 1;
+    int i = static_cast<int>(threadIdx.x);
+    for (int round = 0; round < rounds; round++) {
+        part part = part_of(call, round);
+        if (part.sources == 0) {
+            fill_neutral(call, reinterpret_cast<char *>(call.target), part.count, grid_crowd());
+            return;
         }
+        if (round > 0)
+            __syncthreads();
+        if (i < part.sources)
+            lists.sources[i] = lists.source_of[part.from + i] + part.source_first * call.element;
+        if (i < part.targets)
+            lists.targets[i] = lists.target_of[part.to + i] + part.target_first * call.element;
+        __syncthreads();
+        const double *scales = lists.scaled ? lists.scales + part.from : nullptr;
+        reducer<type, OP>::run(recipe_of(call, scales), lists.targets, part.targets, lists.sources,
+                               part.sources, part.count, call.element, grid_crowd());
     }
 }
 
@@ -453,15 +476,6 @@ __device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists
 }
 
 template <class type, int OP>
-__device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
-{
-    if (is_reduction<type>::yes)
-        direct_reduction<type, OP>(call, lists);
-    else
-        direct_copy<type, OP>(call, lists);
-}
-
-template <class type, int OP>
 __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
 {
     if (!meet(call, tick + 1, true))
@@ -471,7 +485,7 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
     if (must_stage(call, lists))
         return is_reduction<type>::yes && call.kind == ALL_REDUCE && call.size > 2
                    ? sliced<type, OP>(call, lists, tick)
-                   : staged<type, OP>(call, lists, tick);
+                   : staged<type, OP>(call, tick);
     direct_work<type, OP>(call, lists);
     if (!meet(call, tick + 1, false))
         return false;
@@ -488,7 +502,7 @@ __device__ inline void run_whole(const cohi_cuda_call &call, lists &lists)
     if (!find_tick(call, tick))
         return;
     bool good = call.way == COHI_CUDA_DIRECT   ? direct<type, OP>(call, lists, tick)
-                : call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, lists, tick)
+                : call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, tick)
                                                : sliced<type, OP>(call, lists, tick);
     if (good)
         keep_tick(call, tick);
@@ -513,7 +527,7 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
         direct_work<type, OP>(call, lists);
         return;
     }
-    take<type, OP>(call, lists, call.step, call.tick);
+    take<type, OP>(call, call.step, call.tick);
     if (call.step + 1 < call.steps)
         show<type>(call, call.step + 1, call.tick + 1);
 }

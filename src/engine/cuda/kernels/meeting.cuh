@@ -151,18 +151,18 @@ __device__ inline void write_report(cohi_cuda_report *report, const cohi_cuda_re
 }
 
 /* Marks the team as broken on this rank; the first to do so reports why. */
-__device__ __noinline__ void give_up(const cohi_cuda_call &call, uint32_t tick, int member,
-                               cohi_cuda_trouble trouble, uint64_t theirs)
+__device__ __noinline__ void give_up(uint64_t *broken_word, uint64_t mark, uint64_t status,
+                                     uint32_t team, uint64_t mine, uint64_t theirs, uint32_t tick,
+                                     int rank, uint32_t trouble)
 {
-    uint64_t mark = broken_mark(call);
-    unsigned long long *broken = reinterpret_cast<unsigned long long *>(own_broken(call));
-    unsigned long long before = load_relaxed(own_broken(call));
+    unsigned long long *broken = reinterpret_cast<unsigned long long *>(broken_word);
+    unsigned long long before = load_relaxed(broken_word);
     while (before != mark) {
         unsigned long long found = atomicCAS(broken, before, mark);
         if (found == before) {
-            cohi_cuda_report report = {call.fingerprint, theirs, tick, call.ranks[member],
-                                       call.life, static_cast<uint32_t>(trouble)};
-            write_report(&status_page(call.status)->reports[call.team], report);
+            cohi_cuda_report report = {mine,    theirs, tick, rank, static_cast<uint32_t>(mark),
+                                       trouble};
+            write_report(&status_page(status)->reports[team], report);
             return;
         }
         before = found;
@@ -201,50 +201,61 @@ __device__ inline bool runs_out(patience &patience)
 /* ---- meeting ---- */
 
 /* Whether the flag says that its writer has come to `tick`; *differs: it is in another call. */
-__device__ inline bool has_come(const cohi_cuda_call &call, const cohi_cuda_flag &flag,
-                                uint32_t tick, bool *differs)
+__device__ inline bool has_come(const cohi_cuda_flag &flag, uint32_t life, uint32_t tick,
+                                uint64_t fingerprint, bool *differs)
 {
     int32_t ahead = static_cast<int32_t>(flag.tick - tick);
-    if (flag.life != call.life || ahead < 0)
+    if (flag.life != life || ahead < 0)
         return false;
     /* One that is ahead has found that this member's call is its own. */
-    *differs = ahead == 0 && flag.fingerprint != call.fingerprint;
+    *differs = ahead == 0 && flag.fingerprint != fingerprint;
     return true;
 }
 
-__device__ __noinline__ bool wait_for_member(const cohi_cuda_call &call, int member, uint32_t tick)
+/* Takes what it needs of the call by value, in registers: what is not inlined reads a call that it gets by
+ * reference from memory. */
+__device__ __noinline__ bool wait_long(const cohi_cuda_flag *flag, uint64_t *broken, uint64_t mark,
+                                       uint64_t status, uint32_t team, uint64_t fingerprint,
+                                       uint32_t tick, int rank)
 {
-    const cohi_cuda_flag *flag = &post_of(call, call.index, member, blockIdx.x)->flag;
     patience patience = {0, false};
     bool differs = false, good = true;
     for (unsigned looks = 1;; looks++) {
         cohi_cuda_flag found = load_flag(flag);
-        if (has_come(call, found, tick, &differs)) {
+        if (has_come(found, static_cast<uint32_t>(mark), tick, fingerprint, &differs)) {
             if (differs)
-                give_up(call, tick, member, COHI_CUDA_MISMATCH, found.fingerprint);
+                give_up(broken, mark, status, team, fingerprint, found.fingerprint, tick, rank,
+                        COHI_CUDA_MISMATCH);
             good = !differs;
             break;
         }
         if (looks % 32 != 0)
             continue;
-        if (is_broken(call)) {
+        if (load_relaxed(broken) == mark) {
             good = false;
             break;
         }
         if (!runs_out(patience))
             continue;
-        if (is_lost(call.status, call.ranks[member])) {
-            give_up(call, tick, member, COHI_CUDA_LOST, 0);
+        if (is_lost(status, rank)) {
+            give_up(broken, mark, status, team, fingerprint, 0, tick, rank, COHI_CUDA_LOST);
             good = false;
             break;
         }
         if (!patience.told)
-            tell_waiting(call.status, call.team, tick, call.ranks[member]);
+            tell_waiting(status, team, tick, rank);
         patience.told = true;
     }
     if (patience.told)
-        tell_waiting(call.status, call.team, tick, -1);
+        tell_waiting(status, team, tick, -1);
     return good;
+}
+
+__device__ inline bool wait_for_member(const cohi_cuda_call &call, int member, uint32_t tick)
+{
+    return wait_long(&post_of(call, call.index, member, blockIdx.x)->flag, own_broken(call),
+                     broken_mark(call), call.status, call.team, call.fingerprint, tick,
+                     call.ranks[member]);
 }
 
 /* What other members need to know of this one's buffers. */
@@ -322,12 +333,13 @@ __device__ inline bool compare_posts(const cohi_cuda_call &call)
         cohi_cuda_flag found = load_flag(&post_of(call, call.index, member, 0)->flag);
         bool differs = false;
         uint32_t begun = call.tick - static_cast<uint32_t>(call.step);
-        bool came = has_come(call, found, begun, &differs);
+        bool came = has_come(found, call.life, begun, call.fingerprint, &differs);
         bool lost = is_lost(call.status, call.ranks[member]);
         good = came && !differs && !lost;
         if (!good)
-            give_up(call, call.tick, member, lost || !came ? COHI_CUDA_LOST : COHI_CUDA_MISMATCH,
-                    found.fingerprint);
+            give_up(own_broken(call), broken_mark(call), call.status, call.team, call.fingerprint,
+                    found.fingerprint, call.tick, call.ranks[member],
+                    lost || !came ? COHI_CUDA_LOST : COHI_CUDA_MISMATCH);
     }
     return __syncthreads_and(good);
 }

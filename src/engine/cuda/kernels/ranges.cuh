@@ -99,6 +99,41 @@ __device__ __noinline__ void copy_range(char *target, const char *source, uint64
     copy_words<uint8_t>(target + done, source + done, bytes - done, crowd);
 }
 
+/* The same to several targets, of which some may be the source. */
+__device__ __noinline__ void copy_to_many(char *const *targets, int target_count, const char *source,
+                                          uint64_t bytes, crowd crowd)
+{
+    constexpr int FLIGHT = 4;
+    if (!all_aligned<uint4>(&source, 1, targets, target_count)) {
+        for (int t = 0; t < target_count; t++)
+            copy_range(targets[t], source, bytes, crowd);
+        return;
+    }
+    uint64_t at = crowd.worker;
+    const uint64_t by = crowd.workers, count = bytes / 16;
+    for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
+        uint4 words[FLIGHT];
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            words[i] = load<uint4>(source, at + i * by);
+        for (int t = 0; t < target_count; t++) {
+            char *target = targets[t];
+            if (target == source)
+                continue;
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                store<uint4>(target, at + i * by, words[i]);
+        }
+    }
+    for (; at < count; at += by) {
+        uint4 word = load<uint4>(source, at);
+        for (int t = 0; t < target_count; t++)
+            store<uint4>(targets[t], at, word);
+    }
+    for (int t = 0; t < target_count; t++)
+        copy_range(targets[t] + count * 16, source + count * 16, bytes % 16, crowd);
+}
+
 /* ---- reductions ---- */
 
 /* 16 bytes, and what they are reduced as. */
@@ -172,7 +207,7 @@ struct recipe {
 };
 
 template <class type>
-__device__ inline void finish_vector(const recipe &recipe, int op, char *const *targets,
+__device__ inline void finish_vector(recipe recipe, int op, char *const *targets,
                                      int target_count, uint64_t at,
                                      const typename vector_of<type>::result &result)
 {
@@ -181,19 +216,28 @@ __device__ inline void finish_vector(const recipe &recipe, int op, char *const *
         store<uint4>(targets[t], at, whole);
 }
 
-/* So many sources, all of whose loads are in flight before the first is used. */
-template <class type, int OP, int SOURCES, int FLIGHT>
-__device__ inline uint64_t reduce_together(const recipe &recipe, int op, char *const *targets,
-                                           int target_count, const char *const *sources,
-                                           uint64_t count, uint64_t at, uint64_t by)
+/* So many sources, all of whose loads are in flight before the first is used, and as many targets or one; all
+ * addresses in registers. */
+template <class type, int OP, int SOURCES, int TARGETS, int FLIGHT>
+__device__ inline uint64_t reduce_together(recipe recipe, int op, char *const *targets,
+                                           const char *const *sources, uint64_t count, uint64_t at,
+                                           uint64_t by)
 {
+    const char *from[SOURCES];
+    char *to[TARGETS];
+#pragma unroll
+    for (int s = 0; s < SOURCES; s++)
+        from[s] = sources[s];
+#pragma unroll
+    for (int t = 0; t < TARGETS; t++)
+        to[t] = targets[t];
     for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
         uint4 loaded[SOURCES][FLIGHT];
 #pragma unroll
-        for (int s = 0; s < SOURCES; s++) {
+        for (int i = 0; i < FLIGHT; i++) {
 #pragma unroll
-            for (int i = 0; i < FLIGHT; i++)
-                loaded[s][i] = load<uint4>(sources[s], at + i * by);
+            for (int s = 0; s < SOURCES; s++)
+                loaded[s][i] = load<uint4>(from[s], at + i * by);
         }
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++) {
@@ -201,14 +245,17 @@ __device__ inline uint64_t reduce_together(const recipe &recipe, int op, char *c
 #pragma unroll
             for (int s = 1; s < SOURCES; s++)
                 vector_of<type>::template combine<OP>(op, result, loaded[s][i]);
-            finish_vector<type>(recipe, op, targets, target_count, at + i * by, result);
+            uint4 whole = vector_of<type>::finish(op, result, recipe.ranks);
+#pragma unroll
+            for (int t = 0; t < TARGETS; t++)
+                store<uint4>(to[t], at + i * by, whole);
         }
     }
     return at;
 }
 
 template <class type, int OP>
-__device__ inline void reduce_one_by_one(const recipe &recipe, int op, char *const *targets,
+__device__ inline void reduce_one_by_one(recipe recipe, int op, char *const *targets,
                                          int target_count, const char *const *sources,
                                          int source_count, uint64_t count, uint64_t at, uint64_t by)
 {
@@ -223,25 +270,26 @@ __device__ inline void reduce_one_by_one(const recipe &recipe, int op, char *con
 }
 
 template <class type, int OP>
-__device__ inline void reduce_vectors(const recipe &recipe, char *const *targets, int target_count,
+__device__ inline void reduce_vectors(recipe recipe, char *const *targets, int target_count,
                                       const char *const *sources, int source_count, uint64_t count,
                                       crowd crowd)
 {
     const int op = OP == ANY ? recipe.op : OP;
     uint64_t at = crowd.worker;
     const uint64_t by = crowd.workers;
-    if (OP != ANY && source_count == 2)
-        at = reduce_together<type, OP, 2, 4>(recipe, op, targets, target_count, sources, count,
-                                                   at, by);
-    else if (OP != ANY && source_count == 4)
-        at = reduce_together<type, OP, 4, 2>(recipe, op, targets, target_count, sources, count,
-                                                   at, by);
+    if (source_count == 2 && target_count == 2)
+        at = reduce_together<type, OP, 2, 2, OP == ANY ? 2 : 4>(recipe, op, targets, sources, count,
+                                                                at, by);
+    else if (OP != ANY && source_count == 2 && target_count == 1)
+        at = reduce_together<type, OP, 2, 1, 4>(recipe, op, targets, sources, count, at, by);
+    else if (OP != ANY && source_count == 4 && target_count == 4)
+        at = reduce_together<type, OP, 4, 4, 2>(recipe, op, targets, sources, count, at, by);
     reduce_one_by_one<type, OP>(recipe, op, targets, target_count, sources, source_count, count,
                                       at, by);
 }
 
 template <class type, int OP>
-__device__ inline void reduce_elements(const recipe &recipe, char *const *targets, int target_count,
+__device__ inline void reduce_elements(recipe recipe, char *const *targets, int target_count,
                                        const char *const *sources, int source_count, uint64_t at,
                                        uint64_t count, crowd crowd)
 {
@@ -265,7 +313,7 @@ __device__ inline void reduce_elements(const recipe &recipe, char *const *target
 
 /* targets[t][i] = sources[0][i] op sources[1][i] ..., of `count` elements. */
 template <class type, int OP>
-__device__ __noinline__ void reduce_range(const recipe &recipe, char *const *targets, int target_count,
+__device__ __noinline__ void reduce_range(recipe recipe, char *const *targets, int target_count,
                                     const char *const *sources, int source_count, uint64_t count,
                                     crowd crowd)
 {
