@@ -91,6 +91,7 @@ static void every_comparison(test_rank *self)
         CHECK_OK(coh_cuda_wait_until(self->world, &words[i], rows[i].compare, rows[i].value,
                                      COH_ANY_RANK, gpu.stream));
         CHECK(!gpu_ends_within(&gpu, 0.02));
+        CHECK_OK(coh_barrier(self->world)); /* all have looked */
         CHECK_OK(coh_put(self->world, &words[i], &rows[i].word, sizeof *words, gpu_right(self)));
         CHECK_OK(coh_quiet(self->world));
         CHECK(gpu_ends_within(&gpu, 10));

@@ -329,12 +329,36 @@ static int report(const cohi_gpu_options *options, const struct findings *findin
     return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* NVSHMEM ends the processes where it cannot go on: then they are started once more without it. */
+static int run_job_or_without(const cohi_gpu_options *options, uint64_t ranks,
+                              struct findings *findings)
+{
+    size_t before = json_array_size(findings->found.results);
+    size_t cards = json_array_size(findings->cards), peers = json_array_size(findings->found.peers);
+    int status = run_job(options, ranks, findings);
+    if (status == 0 || options->no_peers || cohi_bench_stopped())
+        return status;
+    cohi_gpu_options without = *options;
+    without.no_peers = 1;
+    while (json_array_size(findings->found.results) > before)
+        json_array_remove(findings->found.results, before);
+    while (json_array_size(findings->cards) > cards)
+        json_array_remove(findings->cards, cards);
+    while (json_array_size(findings->found.peers) > peers)
+        json_array_remove(findings->found.peers, peers);
+    json_array_append_new(findings->found.peers,
+                          json_pack("{s:s, s:I, s:o}", "name", "nvshmem", "ranks",
+                                    (json_int_t)ranks, "why",
+                                    json_sprintf("the job with it ended with status %d", status)));
+    return run_job(&without, ranks, findings);
+}
+
 static int run_jobs(const cohi_gpu_options *options)
 {
     struct findings findings = {{json_array(), json_array(), json_array()}, json_array()};
     int status = EXIT_SUCCESS;
     for (size_t i = 0; i < options->rank_count && status == 0; i++)
-        status = run_job(options, options->ranks[i], &findings);
+        status = run_job_or_without(options, options->ranks[i], &findings);
     if (status == 0)
         status = report(options, &findings);
     json_decref(findings.found.results);

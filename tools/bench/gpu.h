@@ -142,6 +142,10 @@ struct cohi_gpu_nvshmem {
     char version[64];
 };
 
+/* Whether the library can be opened; if not, why. To be called before CUDA is: NVSHMEM takes several ranks on one card only where
+ * MPS gives each its share of the multiprocessors, which is set here for `ranks` of them. */
+int cohi_gpu_nvshmem_prepare(int ranks, char *why, size_t room);
+
 /*
  * Opens the library on all ranks and joins them, with a heap of `heap` bytes. NULL on all of them, and the
  * reason in `why`, where one cannot. Collective.

@@ -80,6 +80,16 @@ static int find_library(char *why, size_t room)
     return 0;
 }
 
+/* A share that the user set stays. */
+int cohi_gpu_nvshmem_prepare(int ranks, char *why, size_t room)
+{
+    char share[16];
+    if (find_library(why, room) != 0)
+        return -1;
+    snprintf(share, sizeof share, "%d", ranks > 0 && ranks <= 100 ? 100 / ranks : 1);
+    return setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", share, 0);
+}
+
 /* Whether `mine` holds on all ranks. */
 static int on_all(coh_world *world, int mine)
 {

@@ -321,7 +321,10 @@ static coh_status run_process(const cohi_gpu_options *options)
 {
     coh_options how = COH_OPTIONS_INIT;
     coh_world *world;
+    char why[512];
     how.engine = options->engine;
+    if (!options->no_peers) /* if it is not there, open_peer tells */
+        (void)cohi_gpu_nvshmem_prepare((int)options->ranks[0], why, sizeof why);
     coh_status status = coh_init(&how, &world);
     return status == COH_OK ? run_rank(world, options) : status;
 }
