@@ -98,6 +98,13 @@ static uint64_t place_of(const cohi_stream_buffer *buffer)
     return buffer->segment >= 0 ? COHI_CUDA_PLACE(buffer->segment, buffer->offset) : 0;
 }
 
+static void describe_bases(const cohi_endpoint *endpoint, const cohi_stream_team *team,
+                           const cohi_stream_buffer *buffer, uint64_t *bases)
+{
+    for (int i = 0; buffer->segment >= 0 && i < team->size; i++)
+        bases[i] = cohi_cuda_base(endpoint, buffer->segment, team->ranks[i]);
+}
+
 static void describe_buffers(const cohi_stream_call *call, cohi_cuda_call *told)
 {
     const cohi_stream_buffer *source = &call->source, *target = &call->target;
@@ -171,6 +178,8 @@ static coh_status describe(cohi_endpoint *endpoint, const cohi_stream_team *team
     told->element = told->element > 0 ? told->element : 1;
     uint64_t longest = describe_blocks(call, team->size, told);
     describe_buffers(call, told);
+    describe_bases(endpoint, team, &call->source, told->source_bases);
+    describe_bases(endpoint, team, &call->target, told->target_bases);
     *blocks = divide(call, longest, told);
     told->way = COHI_CUDA_STAGED;
     if (goes_direct(endpoint, call, told, longest))
@@ -192,6 +201,33 @@ static CUfunction kernel_of(const cohi_endpoint *endpoint, const cohi_stream_cal
 uint64_t cohi_cuda_value(uint32_t life, uint64_t tick)
 {
     return ((uint64_t)life << 32) + tick;
+}
+
+/* What a kernel posts at the beginning, written by the stream itself: a kernel would wait for this process's
+ * turn on the card. */
+static coh_status post_by_stream(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                 const cohi_cuda_call *told)
+{
+    cohi_cuda_post post = {.flag = {told->tick, told->life, told->fingerprint},
+                           .source = told->source_place,
+                           .target = told->target_place,
+                           .scale = told->scale,
+                           .buffers = told->buffers};
+    uint64_t words[sizeof post / sizeof(uint64_t)];
+    memcpy(words, &post, sizeof post);
+    uint64_t at = told->layout.posts
+                  + ((uint64_t)told->team * told->layout.blocks * told->layout.ranks
+                     + told->ranks[told->index])
+                        * sizeof post;
+    CUresult result = CUDA_SUCCESS;
+    for (int i = 0; i < told->size; i++)
+        for (size_t k = 0; k < sizeof words / sizeof *words && result == CUDA_SUCCESS; k++)
+            result = endpoint->library->cuStreamWriteValue64(
+                lineup->stream, told->control[i] + at + k * sizeof *words, words[k],
+                CU_STREAM_WRITE_VALUE_DEFAULT);
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result, "a stream cannot write a word");
 }
 
 /* This rank's stream has come to `tick`, and goes on when all members' have. */
@@ -224,8 +260,10 @@ static coh_status run_in_turns(cohi_endpoint *endpoint, const cohi_cuda_lineup *
 {
     told->phase = COHI_CUDA_BEGIN;
     told->tick = (uint32_t)++team->ticks;
-    coh_status status =
-        cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream, told);
+    coh_status status = told->way == COHI_CUDA_DIRECT
+                            ? post_by_stream(endpoint, lineup, told)
+                            : cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS,
+                                               lineup->stream, told);
     if (status == COH_OK)
         status = exchange(endpoint, lineup, told);
     told->phase = COHI_CUDA_GO_ON;

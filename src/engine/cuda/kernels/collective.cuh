@@ -281,7 +281,7 @@ __device__ inline bool staged(const cohi_cuda_call &call, uint32_t &tick)
 {
     for (uint64_t step = 0; step < call.steps; step++) {
         show<type>(call, step, tick + 1);
-        if (!meet(call, tick + 1, false))
+        if (!meet(call, tick + 1))
             return false;
         tick++;
         take<type, OP>(call, step, tick);
@@ -334,11 +334,11 @@ __device__ inline bool sliced(const cohi_cuda_call &call, lists &lists, uint32_t
     for (uint64_t step = 0; step < call.steps; step++) {
         uint64_t first = step_first(call, step), count = clip(call.count, first, call.piece);
         show<type>(call, step, tick + 1);
-        if (!meet(call, tick + 1, false))
+        if (!meet(call, tick + 1))
             return false;
         tick++;
         reduce_slice<type, OP>(call, lists, count, tick);
-        if (!meet(call, tick + 1, false))
+        if (!meet(call, tick + 1))
             return false;
         tick++;
         take_slices(call, first, count, tick);
@@ -348,35 +348,37 @@ __device__ inline bool sliced(const cohi_cuda_call &call, lists &lists, uint32_t
 
 /* ---- symmetric memory ---- */
 
-__device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_t place)
+/* `own` and `bases`: this member's place, and where the members have that segment. */
+__device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_t place, uint64_t own,
+                                 const uint64_t *bases)
 {
-    const uint64_t *bases =
-        reinterpret_cast<const uint64_t *>(own_control(call) + call.layout.bases);
-    uint64_t segment = place >> 48, offset = place & ((1ull << 48) - 1);
-    return reinterpret_cast<char *>(bases[segment * call.layout.ranks + call.ranks[member]] + offset);
+    uint64_t segment = place >> 48, offset = place & ((1ull << 48) - 1), base = bases[member];
+    if (segment != own >> 48 || base == 0) {
+        const uint64_t *table =
+            reinterpret_cast<const uint64_t *>(own_control(call) + call.layout.bases);
+        base = table[segment * call.layout.ranks + call.ranks[member]];
+    }
+    return reinterpret_cast<char *>(base + offset);
 }
 
-/* Where the members' buffers are, from their posts, which have arrived. All threads call it. */
-__device__ inline void read_posts(const cohi_cuda_call &call, lists &lists, uint32_t block)
+/* Where a member's buffers are, from its post, which has arrived. */
+__device__ inline void read_post(const cohi_cuda_call &call, lists &lists, int member, uint32_t block)
 {
-    int member = static_cast<int>(threadIdx.x);
-    if (member == 0)
-        lists.scaled = 0;
-    __syncthreads();
-    if (member < call.size) {
-        bool own = member == call.index;
-        const cohi_cuda_post *post = post_of(call, call.index, member, block);
-        lists.source_of[member] = own ? reinterpret_cast<const char *>(call.source)
-                                      : place_of(call, member, __ldcg(&post->source));
-        lists.target_of[member] = own ? reinterpret_cast<char *>(call.target)
-                                      : place_of(call, member, __ldcg(&post->target));
-        lists.scales[member] = own ? call.scale : __ldcg(&post->scale);
-        if (lists.scales[member] != 1.0)
-            lists.scaled = 1;
-        lists.buffers_of[member] =
-            own ? call.buffers : static_cast<unsigned>(__ldcg(&post->buffers));
-    }
-    __syncthreads();
+    bool own = member == call.index;
+    const cohi_cuda_post *post = post_of(call, call.index, member, block);
+    uint64_t source = __ldcg(&post->source), target = __ldcg(&post->target);
+    double scale = __ldcg(&post->scale);
+    unsigned buffers = static_cast<unsigned>(__ldcg(&post->buffers));
+    lists.source_of[member] =
+        own ? reinterpret_cast<const char *>(call.source)
+            : place_of(call, member, source, call.source_place, call.source_bases);
+    lists.target_of[member] =
+        own ? reinterpret_cast<char *>(call.target)
+            : place_of(call, member, target, call.target_place, call.target_bases);
+    lists.scales[member] = own ? call.scale : scale;
+    lists.buffers_of[member] = own ? call.buffers : buffers;
+    if (lists.scales[member] != 1.0)
+        lists.scaled = 1;
 }
 
 __device__ inline crowd grid_crowd()
@@ -478,16 +480,18 @@ __device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists
 template <class type, int OP>
 __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
 {
-    if (!meet(call, tick + 1, true))
+    if (threadIdx.x == 0)
+        lists.scaled = 0;
+    auto read = [&](int member) { read_post(call, lists, member, blockIdx.x); };
+    if (!meet(call, tick + 1, true, read))
         return false;
     tick++;
-    read_posts(call, lists, blockIdx.x);
     if (must_stage(call, lists))
         return is_reduction<type>::yes && call.kind == ALL_REDUCE && call.size > 2
                    ? sliced<type, OP>(call, lists, tick)
                    : staged<type, OP>(call, tick);
     direct_work<type, OP>(call, lists);
-    if (!meet(call, tick + 1, false))
+    if (!meet(call, tick + 1))
         return false;
     tick++;
     return true;
@@ -523,7 +527,12 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
     if (!compare_posts(call))
         return;
     if (call.way == COHI_CUDA_DIRECT) {
-        read_posts(call, lists, 0);
+        if (threadIdx.x == 0)
+            lists.scaled = 0;
+        __syncthreads();
+        if (threadIdx.x < static_cast<unsigned>(call.size))
+            read_post(call, lists, static_cast<int>(threadIdx.x), 0);
+        __syncthreads();
         direct_work<type, OP>(call, lists);
         return;
     }
@@ -544,8 +553,12 @@ template <class type, int OP> __device__ inline void collective(const cohi_cuda_
 } /* namespace */
 
 /* Two blocks fit on a multiprocessor, so that two teams' kernels can run at a time. */
+#ifndef COHI_CUDA_RESIDENT
+#define COHI_CUDA_RESIDENT 2
+#endif
+
 #define COHI_CUDA_KERNEL(name, type, op)                                                 \
-    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, 2)                   \
+    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT)                   \
         cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_call call)                    \
     {                                                                                    \
         collective<type, op>(call);                                                      \

@@ -269,9 +269,11 @@ __device__ inline void write_post(const cohi_cuda_call &call, cohi_cuda_post *po
 
 /*
  * All threads of the block call it. What they stored before is seen by the members' same block afterwards. False:
- * this rank gives the team up.
+ * this rank gives the team up. With `posts`, each member's post is told to `reader` by the thread that has waited for
+ * it.
  */
-__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool posts)
+template <class reader>
+__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool posts, reader read)
 {
     hold_up(call.delay);
     __syncthreads();
@@ -284,10 +286,21 @@ __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool post
         store_flag(&post->flag, tick, call.life, call.fingerprint);
         if (member != call.index)
             good = wait_for_member(call, member, tick);
+        if (posts && good)
+            read(member);
     }
     good = __syncthreads_and(good);
     hold_up(call.delay);
     return good;
+}
+
+struct no_reader {
+    __device__ void operator()(int) const {}
+};
+
+__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)
+{
+    return meet(call, tick, false, no_reader());
 }
 
 /* The tick that this block of the team was at last. False: this rank has given the team up. Both words are asked

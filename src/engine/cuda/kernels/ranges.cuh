@@ -12,6 +12,11 @@
 
 namespace {
 
+/* Vectors of each of two sources that a thread has in flight. */
+#ifndef COHI_CUDA_FLIGHT
+#define COHI_CUDA_FLIGHT 4
+#endif
+
 struct crowd {
     uint32_t worker, workers;
 };
@@ -57,7 +62,12 @@ __device__ inline void copy_words(char *target, const char *source, uint64_t cou
         for (int i = 0; i < FLIGHT; i++)
             store<word>(target, at + i * by, words[i]);
     }
-    for (; at < count; at += by)
+    for (; at + by < count; at += 2 * by) {
+        word one = load<word>(source, at), two = load<word>(source, at + by);
+        store<word>(target, at, one);
+        store<word>(target, at + by, two);
+    }
+    if (at < count)
         store<word>(target, at, load<word>(source, at));
 }
 
@@ -278,7 +288,7 @@ __device__ inline void reduce_vectors(recipe recipe, char *const *targets, int t
     uint64_t at = crowd.worker;
     const uint64_t by = crowd.workers;
     if (source_count == 2 && target_count == 2)
-        at = reduce_together<type, OP, 2, 2, OP == ANY ? 2 : 4>(recipe, op, targets, sources, count,
+        at = reduce_together<type, OP, 2, 2, OP == ANY ? 2 : COHI_CUDA_FLIGHT>(recipe, op, targets, sources, count,
                                                                 at, by);
     else if (OP != ANY && source_count == 2 && target_count == 1)
         at = reduce_together<type, OP, 2, 1, 4>(recipe, op, targets, sources, count, at, by);

@@ -111,6 +111,9 @@ typedef struct cohi_cuda_call {
     uint64_t control[COHI_CUDA_MEMBERS]; /* the members' control segments, as this rank reaches them */
     uint64_t counts[COHI_CUDA_MEMBERS];  /* elements of each member's block */
     uint64_t firsts[COHI_CUDA_MEMBERS];  /* and where it begins */
+    /* Where this member's own source and target segments are of each member: mostly these are the ones that
+     * the others name too. */
+    uint64_t source_bases[COHI_CUDA_MEMBERS], target_bases[COHI_CUDA_MEMBERS];
     uint16_t ranks[COHI_CUDA_MEMBERS];
     cohi_cuda_layout layout;
     uint64_t scratch;      /* where the team's begins in a control segment */
