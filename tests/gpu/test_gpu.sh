@@ -6,12 +6,12 @@
 # own, in a folder of its own, and stops it. The last line is "N passed, N failed, N skipped".
 #
 # REPEAT=20   how often a rank is killed in each collective        DELAYED=100  runs with random delays
-# STAGES=...  some of: threads mps turns hosts killed delayed sanitizer examples; all by default
+# STAGES=...  some of: kernels threads mps turns hosts killed delayed sanitizer examples; all by default
 set -u
 
 build=$(cd "${1:?usage: test_gpu.sh BUILD}" && pwd) || exit 2
 REPEAT=${REPEAT:-20} DELAYED=${DELAYED:-100}
-STAGES=${STAGES:-threads mps turns hosts killed delayed sanitizer examples}
+STAGES=${STAGES:-kernels threads mps turns hosts killed delayed sanitizer examples}
 collectives='barrier all_reduce reduce reduce_scatter all_gather gather scatter broadcast all_to_all scan scan_exclusive'
 work=$(mktemp -d) || exit 1
 passed=0 failed=0 skipped=0 steps=0
@@ -105,6 +105,21 @@ both() { # TITLE ENGINE FLAGS...: both suites
 
 # ---- stages ----
 
+# Every kernel against the CPU's collectives, and heaps by the calls of the host.
+kernels() {
+    without_mps
+    for ranks in 1 2 4; do
+        program "kernels, $ranks threads" "$build/bin/gpu-kernels" --threads $ranks --brief
+        program "heaps, $ranks threads" "$build/bin/cuda-heaps" threads $ranks
+        program "heaps, $ranks processes without MPS" "$build/bin/cuda-heaps" processes $ranks
+    done
+    with_mps || { skip "kernels with MPS" "there is no MPS"; return; }
+    for ranks in 2 4; do
+        program "kernels, $ranks processes with MPS" "$build/bin/cohort" run -n $ranks -- "$build/bin/gpu-kernels" --brief
+        program "heaps, $ranks processes with MPS" "$build/bin/cuda-heaps" processes $ranks
+    done
+}
+
 threads() {
     without_mps
     both threads threads
@@ -141,10 +156,12 @@ killed() {
     killed_in 'processes without MPS' shm
     with_mps || { skip "killed under MPS" "there is no MPS"; return; }
     killed_in 'processes with MPS' shm
+    # A kill under MPS may take the server with it: each step has one of its own.
     suite 'killed in its kernel, processes with MPS' "$build/bin/gpu" --engine shm --ranks 4 \
         --case killed_in_its_kernel --repeat "$REPEAT"
-    # What comes after it must work: the server may have ended.
-    program 'the next job after that' "$build/bin/cohort" run -n 4 "$build/bin/cuda_ring"
+    stop_mps
+    with_mps
+    program 'the next job, with a new server' "$build/bin/cohort" run -n 4 "$build/bin/cuda_ring"
 }
 
 delayed() {
