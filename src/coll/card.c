@@ -242,9 +242,8 @@ static coh_status run_on_card(cohi_call *call)
     if (status != COH_OK)
         return status;
     cohi_stream_team named = cohi_stream_team_of(team);
-    status = cohi_stream_pass(
-        world, call->name,
-        server.engine->stream->run(server.endpoint, &named, &told, &done));
+    status = cohi_stream_pass(world, call->name,
+                              server.engine->stream->run(server.endpoint, &named, &told, &done));
     if (status == COH_OK)
         status = cohi_wait_op_of(world, server, call->name, call->entry.op, -1, &done);
     if (status != COH_OK)
@@ -295,9 +294,10 @@ static coh_status make_copies(const cohi_call *call, struct copies *copies)
                                "out of memory for %zu bytes, by which memory of the card goes",
                                all);
     copies->source = copies->memory + (in_target ? distance(call->target, call->source) : 0);
-    copies->target = copies->memory + (in_target   ? 0
-                                       : in_source ? distance(call->source, call->target)
-                                                   : apart);
+    copies->target = copies->memory
+                     + (in_target   ? 0
+                        : in_source ? distance(call->source, call->target)
+                                    : apart);
     return COH_OK;
 }
 
@@ -334,8 +334,7 @@ coh_status cohi_card_by_host(cohi_call *call, coh_status (*on_host)(cohi_call *c
     if (!firsts)
         return cohi_world_fail(call->team->world, call->name, COH_NO_MEMORY,
                                "out of memory for %d members", size);
-    coh_status status =
-        cohi_check_form(&looked, (size_t *const[2]){firsts, firsts + (size_t)size});
+    coh_status status = cohi_check_form(&looked, (size_t *const[2]){firsts, firsts + (size_t)size});
     bool good = status == COH_OK && cohi_check_buffers(&looked) == COH_OK;
     if (good)
         status = make_copies(&looked, &copies);

@@ -662,7 +662,8 @@ int main(int argc, char **argv)
             threads = atoi(argv[++i]);
     }
     setenv("COHORT_DETERMINISTIC", "1", 1);
-    if (threads > 0) /* a queue for each stream; of processes under MPS, four times 32 are too many */
+    if (threads
+        > 0) /* a queue for each stream; of processes under MPS, four times 32 are too many */
         setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     if (!open_driver()) {
         puts("there is no card");

@@ -58,11 +58,8 @@ coh_status coh_cuda_put(coh_world *world, void *target, const void *source, size
                         coh_cuda_stream stream)
 {
     cohi_stream_server server;
-    cohi_transfer transfer = {.call = "coh_cuda_put",
-                              .op = COHI_OP_PUT,
-                              .rank = rank,
-                              .source = source,
-                              .bytes = bytes};
+    cohi_transfer transfer = {
+        .call = "coh_cuda_put", .op = COHI_OP_PUT, .rank = rank, .source = source, .bytes = bytes};
     coh_status status = cohi_stream_enter(world, transfer.call, &server);
     if (status == COH_OK && bytes == 0)
         return cohi_world_check_rank(world, transfer.call, rank);
@@ -79,11 +76,8 @@ coh_status coh_cuda_get(coh_world *world, void *target, const void *source, size
                         coh_cuda_stream stream)
 {
     cohi_stream_server server;
-    cohi_transfer transfer = {.call = "coh_cuda_get",
-                              .op = COHI_OP_GET,
-                              .rank = rank,
-                              .target = target,
-                              .bytes = bytes};
+    cohi_transfer transfer = {
+        .call = "coh_cuda_get", .op = COHI_OP_GET, .rank = rank, .target = target, .bytes = bytes};
     coh_status status = cohi_stream_enter(world, transfer.call, &server);
     if (status == COH_OK && bytes == 0)
         return cohi_world_check_rank(world, transfer.call, rank);
@@ -164,9 +158,9 @@ static coh_status complete(coh_world *world, const char *call, coh_cuda_stream s
 {
     cohi_stream_server server;
     coh_status status = cohi_stream_enter(world, call, &server);
-    return status == COH_OK ? cohi_stream_pass(world, call,
-                                               server.stream->quiet(server.endpoint, stream))
-                            : status;
+    return status == COH_OK
+               ? cohi_stream_pass(world, call, server.stream->quiet(server.endpoint, stream))
+               : status;
 }
 
 /* A stream does one after the other, so that to order is to complete. */
@@ -307,9 +301,9 @@ static coh_status meet(const coh_team *team, const char *call, coh_cuda_stream s
         return status;
     cohi_stream_team told = cohi_stream_team_of(team);
     cohi_stream_terms terms = {.kind = COH_COLLECTIVE_BARRIER};
-    return cohi_stream_pass(team->world, call,
-                            server.stream->sync(server.endpoint, stream, &told,
-                                                cohi_stream_fingerprint(&terms)));
+    return cohi_stream_pass(
+        team->world, call,
+        server.stream->sync(server.endpoint, stream, &told, cohi_stream_fingerprint(&terms)));
 }
 
 coh_status coh_cuda_sync(coh_team *team, coh_cuda_stream stream)

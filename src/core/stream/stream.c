@@ -90,8 +90,7 @@ enum { OP_AT = 4, KIND_AT = 8, ROOT_AT = 12, PRIVATE_AT = 18, VARIABLE_AT = 20, 
 uint64_t cohi_stream_fingerprint(const cohi_stream_terms *terms)
 {
     return (uint64_t)terms->dtype | (uint64_t)terms->op << OP_AT | (uint64_t)terms->kind << KIND_AT
-           | ((uint64_t)terms->root & 63) << ROOT_AT
-           | (uint64_t)terms->private_source << PRIVATE_AT
+           | ((uint64_t)terms->root & 63) << ROOT_AT | (uint64_t)terms->private_source << PRIVATE_AT
            | (uint64_t)terms->private_target << (PRIVATE_AT + 1)
            | (uint64_t)terms->variable << VARIABLE_AT | terms->count << COUNT_AT;
 }
@@ -118,7 +117,9 @@ static void describe_print(uint64_t print, char *text, size_t room)
     unsigned hidden = (unsigned)(print >> PRIVATE_AT & 3);
     if (hidden && used < room)
         snprintf(text + used, room - used, " with a private %s",
-                 hidden == 3 ? "source and target" : hidden == 1 ? "source" : "target");
+                 hidden == 3   ? "source and target"
+                 : hidden == 1 ? "source"
+                               : "target");
 }
 
 /* ---- failures ---- */
@@ -153,10 +154,10 @@ coh_status cohi_stream_tell(coh_world *world, const char *call, const cohi_strea
         return tell_mismatch(world, call, failure);
     case COH_PEER_LOST:
         status = failure->rank >= 0 ? cohi_verdict_check(world, call, failure->rank) : COH_OK;
-        return status != COH_OK ? status
-                                : cohi_world_fail(world, call, COH_PEER_LOST,
-                                                  "rank %d, which a stream waited for, is lost",
-                                                  failure->rank);
+        return status != COH_OK
+                   ? status
+                   : cohi_world_fail(world, call, COH_PEER_LOST,
+                                     "rank %d, which a stream waited for, is lost", failure->rank);
     default:
         return cohi_world_fail(world, call, failure->status, "the card says: %s", failure->text);
     }

@@ -68,8 +68,7 @@ static coh_status make_event(cohi_endpoint *endpoint, cohi_cuda_tail *tail)
 {
     if (tail->event)
         return COH_OK;
-    CUresult result =
-        endpoint->library->cuEventCreate(&tail->event, CU_EVENT_DISABLE_TIMING);
+    CUresult result = endpoint->library->cuEventCreate(&tail->event, CU_EVENT_DISABLE_TIMING);
     return result == CUDA_SUCCESS
                ? COH_OK
                : cohi_cuda_fail(endpoint->library, result, "an event cannot be made");
@@ -193,7 +192,8 @@ coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, b
     return status;
 }
 
-coh_status cohi_cuda_lineup_end(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup, coh_status status)
+coh_status cohi_cuda_lineup_end(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup,
+                                coh_status status)
 {
     CUcontext context;
     pthread_mutex_unlock(&endpoint->streams->lock);
@@ -265,8 +265,8 @@ coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *l
         }
         return COH_OK;
     }
-    CUresult result = endpoint->library->cuEventRecord(
-        endpoint->streams->tails[lineup->tail].event, lineup->stream);
+    CUresult result = endpoint->library->cuEventRecord(endpoint->streams->tails[lineup->tail].event,
+                                                       lineup->stream);
     if (team)
         team->tail = lineup->tail;
     return result == CUDA_SUCCESS

@@ -164,11 +164,10 @@ static coh_status open_endpoint(const cohi_engine_args *args, cohi_endpoint **ma
 
 static coh_status get_address(cohi_endpoint *endpoint, unsigned char *address)
 {
-    cohi_cuda_address mine = {
-        .pid = (int32_t)getpid(),
-        .device = endpoint->device,
-        .mps = endpoint->mps,
-        .multiprocessors = endpoint->multiprocessors};
+    cohi_cuda_address mine = {.pid = (int32_t)getpid(),
+                              .device = endpoint->device,
+                              .mps = endpoint->mps,
+                              .multiprocessors = endpoint->multiprocessors};
     memcpy(mine.uuid, endpoint->uuid, sizeof mine.uuid);
     memset(address, 0, COHI_ADDRESS_BYTES);
     memcpy(address, &mine, sizeof mine);

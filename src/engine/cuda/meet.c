@@ -144,10 +144,10 @@ static bool goes_direct(const cohi_endpoint *endpoint, const cohi_stream_call *c
     unsigned shared = COHI_CUDA_SOURCE_SHARED | COHI_CUDA_TARGET_SHARED;
     bool even = call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_ALL_GATHER
                 || call->kind == COH_COLLECTIVE_REDUCE_SCATTER;
-    if (longest * told->element < DIRECT_BYTES)
-        return false;
-    bool all_tell = even && !call->counts && (told->buffers & shared) == shared;
-    return !cohi_cuda_takes_turns(endpoint) || all_tell;
+    if (!cohi_cuda_takes_turns(endpoint))
+        return longest * told->element >= DIRECT_BYTES;
+    /* One exchange, of 150 us, is enough for what the scratch holds at once. */
+    return told->steps > 1 && even && !call->counts && (told->buffers & shared) == shared;
 }
 
 /* Fewer bytes than a scratch has for a block. */
@@ -203,33 +203,6 @@ uint64_t cohi_cuda_value(uint32_t life, uint64_t tick)
     return ((uint64_t)life << 32) + tick;
 }
 
-/* What a kernel posts at the beginning, written by the stream itself: a kernel would wait for this process's
- * turn on the card. */
-static coh_status post_by_stream(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
-                                 const cohi_cuda_call *told)
-{
-    cohi_cuda_post post = {.flag = {told->tick, told->life, told->fingerprint},
-                           .source = told->source_place,
-                           .target = told->target_place,
-                           .scale = told->scale,
-                           .buffers = told->buffers};
-    uint64_t words[sizeof post / sizeof(uint64_t)];
-    memcpy(words, &post, sizeof post);
-    uint64_t at = told->layout.posts
-                  + ((uint64_t)told->team * told->layout.blocks * told->layout.ranks
-                     + told->ranks[told->index])
-                        * sizeof post;
-    CUresult result = CUDA_SUCCESS;
-    for (int i = 0; i < told->size; i++)
-        for (size_t k = 0; k < sizeof words / sizeof *words && result == CUDA_SUCCESS; k++)
-            result = endpoint->library->cuStreamWriteValue64(
-                lineup->stream, told->control[i] + at + k * sizeof *words, words[k],
-                CU_STREAM_WRITE_VALUE_DEFAULT);
-    return result == CUDA_SUCCESS
-               ? COH_OK
-               : cohi_cuda_fail(endpoint->library, result, "a stream cannot write a word");
-}
-
 /* This rank's stream has come to `tick`, and goes on when all members' have. */
 static coh_status exchange(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
                            const cohi_cuda_call *told)
@@ -241,9 +214,8 @@ static coh_status exchange(cohi_endpoint *endpoint, const cohi_cuda_lineup *line
     for (int i = 0; i < told->size && result == CUDA_SUCCESS; i++)
         if (i != told->index)
             result = library->cuStreamWriteValue64(
-                lineup->stream,
-                told->control[i] + row + told->ranks[told->index] * sizeof value, value,
-                CU_STREAM_WRITE_VALUE_DEFAULT);
+                lineup->stream, told->control[i] + row + told->ranks[told->index] * sizeof value,
+                value, CU_STREAM_WRITE_VALUE_DEFAULT);
     for (int i = 0; i < told->size && result == CUDA_SUCCESS; i++)
         if (i != told->index)
             result = library->cuStreamWaitValue64(
@@ -260,17 +232,15 @@ static coh_status run_in_turns(cohi_endpoint *endpoint, const cohi_cuda_lineup *
 {
     told->phase = COHI_CUDA_BEGIN;
     told->tick = (uint32_t)++team->ticks;
-    coh_status status = told->way == COHI_CUDA_DIRECT
-                            ? post_by_stream(endpoint, lineup, told)
-                            : cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS,
-                                               lineup->stream, told);
+    coh_status status =
+        cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream, told);
     if (status == COH_OK)
         status = exchange(endpoint, lineup, told);
     told->phase = COHI_CUDA_GO_ON;
     uint64_t steps = told->way == COHI_CUDA_DIRECT ? 1 : told->steps;
     for (told->step = 0; told->step < steps && status == COH_OK; told->step++) {
-        status =
-            cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream, told);
+        status = cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream,
+                                  told);
         if (status != COH_OK || (told->step + 1 == steps && told->way != COHI_CUDA_DIRECT))
             break;
         told->tick = (uint32_t)++team->ticks;
@@ -291,8 +261,8 @@ static coh_status enqueue(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineu
         return status;
     status = cohi_cuda_takes_turns(endpoint)
                  ? run_in_turns(endpoint, lineup, kernel, blocks, told, mine)
-                 : cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream,
-                                    told);
+                 : cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS,
+                                    lineup->stream, told);
     return status == COH_OK ? cohi_cuda_chain_on(endpoint, lineup, mine) : status;
 }
 

@@ -19,8 +19,8 @@ static coh_status load_kernel(cohi_endpoint *endpoint, const char *name, CUfunct
     coh_status status = cohi_cuda_image_find(endpoint, name, kernel);
     if (status != COH_OK)
         return status;
-    CUresult result = endpoint->library->cuFuncGetAttribute(
-        &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *kernel);
+    CUresult result =
+        endpoint->library->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *kernel);
     return result == CUDA_SUCCESS
                ? COH_OK
                : cohi_cuda_fail(endpoint->library, result, "the kernel %s cannot be loaded", name);
@@ -34,16 +34,15 @@ static coh_status load_kernels(cohi_endpoint *endpoint)
     const struct {
         const char *name;
         CUfunction *kernel;
-    } rows[] = {
-        {KERNEL("copy"), &streams->copy},
-        {KERNEL("wait"), &streams->wait},
-        {KERNEL("push"), &streams->push},
-        {KERNEL("strided"), &streams->strided},
-        {KERNEL("f32_sum"), &streams->sum[COH_F32]},
-        {KERNEL("f16_sum"), &streams->sum[COH_F16]},
-        {KERNEL("bf16_sum"), &streams->sum[COH_BF16]},
+    } rows[] = {{KERNEL("copy"), &streams->copy},
+                {KERNEL("wait"), &streams->wait},
+                {KERNEL("push"), &streams->push},
+                {KERNEL("strided"), &streams->strided},
+                {KERNEL("f32_sum"), &streams->sum[COH_F32]},
+                {KERNEL("f16_sum"), &streams->sum[COH_F16]},
+                {KERNEL("bf16_sum"), &streams->sum[COH_BF16]},
 #define ROW(constant, value, name, bytes) {KERNEL(name), &streams->any[constant]},
-        COH_DTYPE_TABLE(ROW)
+                COH_DTYPE_TABLE(ROW)
 #undef ROW
     };
     coh_status status = COH_OK;
@@ -113,8 +112,9 @@ static int ranks_on_card_of(const cohi_endpoint *endpoint, int rank)
 {
     int count = 0;
     for (int other = 0; other < endpoint->size; other++)
-        count += endpoint->host_of[other] == endpoint->host_of[rank]
-                 && memcmp(endpoint->addresses[other].uuid, endpoint->addresses[rank].uuid, 16) == 0;
+        count +=
+            endpoint->host_of[other] == endpoint->host_of[rank]
+            && memcmp(endpoint->addresses[other].uuid, endpoint->addresses[rank].uuid, 16) == 0;
     return count;
 }
 
@@ -175,11 +175,12 @@ static coh_status lay_out(cohi_endpoint *endpoint)
 }
 
 /* A copy that is over when it returns. Nothing that waits is before it on that stream. */
-static CUresult write_now(cohi_endpoint *endpoint, CUdeviceptr target, const void *source, size_t bytes)
+static CUresult write_now(cohi_endpoint *endpoint, CUdeviceptr target, const void *source,
+                          size_t bytes)
 {
     cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
-    CUresult result = endpoint->library->cuMemcpyHtoDAsync(target, source, bytes,
-                                                           endpoint->streams->own);
+    CUresult result =
+        endpoint->library->cuMemcpyHtoDAsync(target, source, bytes, endpoint->streams->own);
     if (result == CUDA_SUCCESS)
         result = endpoint->library->cuStreamSynchronize(endpoint->streams->own);
     cohi_cuda_leave(endpoint, guard);
@@ -200,7 +201,8 @@ static coh_status tell_bases(cohi_endpoint *endpoint)
     CUresult result = write_now(endpoint, control + streams->layout.bases, streams->bases,
                                 COHI_SEGMENTS_MAX * ranks * sizeof *streams->bases);
     if (result != CUDA_SUCCESS)
-        return cohi_cuda_fail(endpoint->library, result, "the table of addresses cannot be written");
+        return cohi_cuda_fail(endpoint->library, result,
+                              "the table of addresses cannot be written");
     streams->known = known;
     return COH_OK;
 }
@@ -327,8 +329,8 @@ static coh_status move_blocks(cohi_endpoint *endpoint, CUstream stream, cohi_cud
 {
     uint64_t most = (uint64_t)endpoint->multiprocessors / (uint64_t)endpoint->on_card;
     unsigned grid = (unsigned)(blocks.count < most ? blocks.count : most > 0 ? most : 1);
-    return cohi_cuda_launch(endpoint, endpoint->streams->strided, grid, COHI_CUDA_BLOCK_THREADS, stream,
-                            &blocks);
+    return cohi_cuda_launch(endpoint, endpoint->streams->strided, grid, COHI_CUDA_BLOCK_THREADS,
+                            stream, &blocks);
 }
 
 static coh_status move_strided(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote remote,
@@ -409,11 +411,12 @@ static coh_status wait_by_value(cohi_endpoint *endpoint, CUstream stream, CUdevi
 {
     bool above = compare == COH_GE || (compare == COH_GT && value < UINT64_MAX);
     if (!above && compare != COH_EQ)
-        return cohi_fail(COH_UNSUPPORTED,
-                         "several processes share card %d, %s, without MPS: a stream can wait there "
-                         "for a word that is equal, greater or both, not otherwise; start "
-                         "nvidia-cuda-mps-control -d before them",
-                         endpoint->device, endpoint->name);
+        return cohi_fail(
+            COH_UNSUPPORTED,
+            "several processes share card %d, %s, without MPS: a stream can wait there "
+            "for a word that is equal, greater or both, not otherwise; start "
+            "nvidia-cuda-mps-control -d before them",
+            endpoint->device, endpoint->name);
     CUresult result = endpoint->library->cuStreamWaitValue64(
         stream, word, value + (compare == COH_GT),
         above ? CU_STREAM_WAIT_VALUE_GEQ : CU_STREAM_WAIT_VALUE_EQ);

@@ -29,11 +29,11 @@ enum { COHI_CUDA_AWAITED_MAX = 64 };
 /* What this rank knows of the team of a number. */
 typedef struct cohi_cuda_team {
     uint32_t life;
-    int tail;       /* where its last operation was, or -1; where streams are counted */
-    CUstream last;  /* elsewhere: the stream itself, */
+    int tail;         /* where its last operation was, or -1; where streams are counted */
+    CUstream last;    /* elsewhere: the stream itself, */
     uint64_t last_id; /* and its number; 0: there was none */
-    CUevent event;  /* for another stream to wait for that; NULL: not needed yet */
-    uint64_t ticks; /* of ranks that take turns */
+    CUevent event;    /* for another stream to wait for that; NULL: not needed yet */
+    uint64_t ticks;   /* of ranks that take turns */
 } cohi_cuda_team;
 
 struct cohi_cuda_streams {
@@ -45,11 +45,11 @@ struct cohi_cuda_streams {
     cohi_cuda_layout layout;
     uint64_t scratch[COHI_CUDA_TEAMS];      /* where it begins in a control segment */
     uint32_t scratch_each[COHI_CUDA_TEAMS]; /* bytes for a block and half */
-    CUstream own;     /* for tables, and words of lost ranks */
-    CUstream calls[COHI_CUDA_TEAMS]; /* for calls without a stream; NULL: none yet */
-    uint64_t *bases;  /* [segment][rank], as the card has them */
-    unsigned known;   /* endpoint->attached of that */
-    uint32_t delay;   /* for tests: see cohi_cuda_call */
+    CUstream own;                           /* for tables, and words of lost ranks */
+    CUstream calls[COHI_CUDA_TEAMS];        /* for calls without a stream; NULL: none yet */
+    uint64_t *bases;                        /* [segment][rank], as the card has them */
+    unsigned known;                         /* endpoint->attached of that */
+    uint32_t delay;                         /* for tests: see cohi_cuda_call */
     cohi_cuda_team teams[COHI_CUDA_TEAMS];
     cohi_cuda_tail tails[COHI_CUDA_STREAMS_MAX];
     cohi_cuda_awaited awaited[COHI_CUDA_AWAITED_MAX];
@@ -58,8 +58,8 @@ struct cohi_cuda_streams {
 /* A stream of the caller's while an operation is enqueued on it. */
 typedef struct cohi_cuda_lineup {
     CUstream stream;
-    uint64_t id;   /* of one that is not captured, for what may wait; else 0 */
-    int tail;      /* likewise */
+    uint64_t id; /* of one that is not captured, for what may wait; else 0 */
+    int tail;    /* likewise */
     bool captured;
     bool entered; /* the context was not current before */
 } cohi_cuda_lineup;
@@ -73,7 +73,8 @@ static inline cohi_cuda_status *cohi_cuda_status_of(const cohi_endpoint *endpoin
  * another context. `waits`: the operation may wait for other ranks. */
 coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, bool waits,
                                   cohi_cuda_lineup *lineup);
-coh_status cohi_cuda_lineup_end(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup, coh_status status);
+coh_status cohi_cuda_lineup_end(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup,
+                                coh_status status);
 
 /* The team's next operation is on this stream: makes it wait for the last, if that was on another. */
 coh_status cohi_cuda_chain(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,

@@ -26,9 +26,10 @@
 
 enum {
     COHI_CUDA_TEAMS = 64,
-    COHI_CUDA_MEMBERS = 64,  /* of a team on one host's cards */
+    COHI_CUDA_MEMBERS = 64, /* of a team on one host's cards */
     COHI_CUDA_SEGMENTS = 64,
-    COHI_CUDA_BLOCK_THREADS = 512, /* of a block; one block a multiprocessor reaches the memory's bandwidth */
+    COHI_CUDA_BLOCK_THREADS =
+        512, /* of a block; one block a multiprocessor reaches the memory's bandwidth */
     COHI_CUDA_LOST_WORDS = 64
 };
 
@@ -85,7 +86,7 @@ typedef struct cohi_cuda_waiting {
 } cohi_cuda_waiting;
 
 typedef struct cohi_cuda_status {
-    uint64_t lost[COHI_CUDA_LOST_WORDS]; /* a bit for each rank; written by the host */
+    uint64_t lost[COHI_CUDA_LOST_WORDS];           /* a bit for each rank; written by the host */
     cohi_cuda_report reports[COHI_CUDA_TEAMS + 1]; /* the last: of waits for a word */
     cohi_cuda_waiting waiting[COHI_CUDA_TEAMS + 1];
 } cohi_cuda_status;
@@ -94,10 +95,12 @@ typedef struct cohi_cuda_status {
 
 /* How the data go. */
 typedef enum cohi_cuda_way {
-    COHI_CUDA_DIRECT = 0, /* from and to symmetric memory, between two ticks; if the posts say that some is
+    COHI_CUDA_DIRECT =
+        0, /* from and to symmetric memory, between two ticks; if the posts say that some is
                            * private, or in the way, by the scratch */
     COHI_CUDA_STAGED = 1, /* by the scratch, a tick for each piece of it */
-    COHI_CUDA_SLICED = 2  /* all_reduce by the scratch, where each member reduces a slice: two ticks */
+    COHI_CUDA_SLICED =
+        2 /* all_reduce by the scratch, where each member reduces a slice: two ticks */
 } cohi_cuda_way;
 
 /* What a launch does. Kernels of ranks that take turns do not wait, so that a call is several. */
@@ -108,9 +111,10 @@ typedef enum cohi_cuda_phase {
 } cohi_cuda_phase;
 
 typedef struct cohi_cuda_call {
-    uint64_t control[COHI_CUDA_MEMBERS]; /* the members' control segments, as this rank reaches them */
-    uint64_t counts[COHI_CUDA_MEMBERS];  /* elements of each member's block */
-    uint64_t firsts[COHI_CUDA_MEMBERS];  /* and where it begins */
+    uint64_t
+        control[COHI_CUDA_MEMBERS]; /* the members' control segments, as this rank reaches them */
+    uint64_t counts[COHI_CUDA_MEMBERS]; /* elements of each member's block */
+    uint64_t firsts[COHI_CUDA_MEMBERS]; /* and where it begins */
     /* Where this member's own source and target segments are of each member: mostly these are the ones that
      * the others name too. */
     uint64_t source_bases[COHI_CUDA_MEMBERS], target_bases[COHI_CUDA_MEMBERS];
@@ -123,19 +127,20 @@ typedef struct cohi_cuda_call {
     int32_t kind, op; /* coh_collective_kind, coh_reduce_op */
     uint32_t element; /* bytes */
     uint32_t way, phase;
-    uint32_t tick;   /* of GO_ON: which one has passed */
-    uint64_t step;   /* of GO_ON: the piece that is taken */
-    uint64_t steps;  /* pieces; 1 and more */
-    uint64_t piece;  /* elements of a block's part of a piece, of each of the source's blocks */
-    uint64_t count;  /* elements */
+    uint32_t tick;  /* of GO_ON: which one has passed */
+    uint64_t step;  /* of GO_ON: the piece that is taken */
+    uint64_t steps; /* pieces; 1 and more */
+    uint64_t piece; /* elements of a block's part of a piece, of each of the source's blocks */
+    uint64_t count; /* elements */
     uint64_t source, target;             /* this member's own */
     uint64_t source_place, target_place; /* where symmetric */
     uint64_t fingerprint;
     double scale;
-    uint64_t neutral;    /* bits of the element that the first member of a scan gets that leaves it out */
-    uint64_t status;     /* the status page */
-    uint32_t delay;      /* not 0: kernels are held up here and there, for tests; a seed */
-    uint32_t buffers;    /* as in the post */
+    uint64_t
+        neutral; /* bits of the element that the first member of a scan gets that leaves it out */
+    uint64_t status;  /* the status page */
+    uint32_t delay;   /* not 0: kernels are held up here and there, for tests; a seed */
+    uint32_t buffers; /* as in the post */
 } cohi_cuda_call;
 
 /* A word that is waited for. */
