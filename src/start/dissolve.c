@@ -8,6 +8,7 @@
 #include "core/message/mailbox.h"
 #include "core/health/peer.h"
 #include "core/onesided/race.h"
+#include "core/onesided/relay.h"
 #include "core/heap/register.h"
 #include "core/health/survey.h"
 #include "core/team/team.h"
@@ -54,6 +55,7 @@ void cohi_world_dissolve(coh_world *world)
     cohi_context_close_all(world);
     leave_job(world);
     cohi_mailbox_close(world);
+    cohi_relay_close(world);
     cohi_race_close(world);
     world->endpoint = NULL;
     world->group = NULL;

@@ -10,6 +10,7 @@
 #include "core/message/frame.h"
 #include "core/message/mailbox.h"
 #include "core/onesided/race.h"
+#include "core/onesided/relay.h"
 #include "core/team/team.h"
 #include "core/world/crew.h"
 #include "core/world/fault.h"
@@ -33,6 +34,8 @@ static void deliver(void *world, int from, const void *bytes, size_t count)
     memcpy(&kind, bytes, count < sizeof kind ? count : sizeof kind);
     if (kind == COHI_FRAME_CONTROL)
         cohi_control_deliver(world, from, bytes, count);
+    else if (kind == COHI_FRAME_RELAY || kind == COHI_FRAME_RELAYED)
+        cohi_relay_deliver(world, from, bytes, count);
     else
         cohi_frame_deliver(world, from, bytes, count);
 }
@@ -312,6 +315,7 @@ coh_status cohi_init_connect(coh_world *world, const cohi_card *cards, cohi_card
         world->doubts =
             world->hosts > 1 ? calloc((size_t)world->size, sizeof *world->doubts) : NULL;
         agree_on_prepared(world, cards);
+        status = cohi_relay_open(world);
     }
     if (status == COH_OK)
         status = connect_endpoint(world, cards);

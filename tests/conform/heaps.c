@@ -363,6 +363,8 @@ static void refuse_cards(test_rank *self)
     coh_status available = coh_cuda_count(&cards);
     CHECK(available == COH_OK || available == COH_NOT_AVAILABLE);
     options.kind = COH_HEAP_CUDA;
+    options.device = -7;
+    CHECK_REFUSED(coh_heap_create(self->world, &options, &heap), COH_INVALID_ARGUMENT, "-7");
     options.device = cards;
     coh_status status = coh_heap_create(self->world, &options, &heap);
     if (status == COH_UNSUPPORTED) /* the race check, which sees nothing of a card */

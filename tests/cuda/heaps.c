@@ -1,7 +1,9 @@
 /*
  * heaps - heaps on a card, by the calls of the host.
  *
- *     heaps processes|threads RANKS
+ *     heaps processes|threads|hosts RANKS
+ *
+ * With hosts, ranks are processes that pretend to be on two of them, over tcp.
  *
  * Needs no launcher and no header of CUDA. Exits 77 where there is no card; prints the first thing that is
  * wrong, by rank and line.
@@ -23,6 +25,7 @@ enum { SKIPPED = 77, MOST_RANKS = 8, WORDS = 1 << 16 };
 #define MIB ((size_t)1 << 20)
 
 static int ranks;
+static bool on_hosts; /* two are pretended */
 
 struct rank {
     coh_world *world;
@@ -85,6 +88,9 @@ static void make(struct rank *self)
     OK(coh_cuda_device(self->world, &device, NULL));
     CHECK(device == -1);
     OK(coh_cuda_count(&cards));
+    options.kind = COH_HEAP_CUDA;
+    options.device = -7;
+    REFUSED(coh_heap_create(self->world, &options, &self->heap), COH_INVALID_ARGUMENT, "-7");
     REFUSED(coh_cuda_query(cards, &card), COH_INVALID_ARGUMENT, "there is no card");
     options.kind = COH_HEAP_CUDA;
     options.device = 99;
@@ -242,7 +248,7 @@ static void growth(struct rank *self)
     coh_heap_stats stats = {.size = sizeof stats};
     size_t bytes = 100 * MIB, last = bytes / 8 - 1;
     for (int i = 0; i < BLOCKS; i++) {
-        OK(coh_heap_malloc(self->heap, bytes, (void **)&blocks[i]));
+        OK(coh_heap_calloc(self->heap, bytes, 1, (void **)&blocks[i]));
         mark = value_of(self->rank, (size_t)i);
         OK(coh_put(self->world, blocks[i] + last, &mark, sizeof mark, self->next));
     }
@@ -282,8 +288,11 @@ static void others(struct rank *self)
     coh_context *context;
     coh_view view;
     void *direct = NULL;
-    OK(coh_ptr(self->world, word, self->next, &direct));
-    CHECK(direct != NULL);
+    if (on_hosts && self->next % 2 != self->rank % 2)
+        REFUSED(coh_ptr(self->world, word, self->next, &direct), COH_UNSUPPORTED, "cuda");
+    else
+        OK(coh_ptr(self->world, word, self->next, &direct));
+    CHECK((direct != NULL) == !(on_hosts && self->next % 2 != self->rank % 2));
     OK(coh_context_create(self->world, &context));
     OK(coh_context_put_nbi(context, word, &value, sizeof value, self->next));
     OK(coh_context_fence(context));
@@ -393,9 +402,14 @@ static int run_threads(void)
 static int run_process(const coh_unique_id *id, int rank)
 {
     coh_world *world;
+    coh_options options = COH_OPTIONS_INIT;
     if (!has_card())
         return SKIPPED;
-    if (coh_init_unique_id(id, rank, ranks, NULL, &world) == COH_OK)
+    if (on_hosts) {
+        options.engine = "tcp";
+        setenv("COHORT_HOST", rank % 2 ? "second" : "first", 1);
+    }
+    if (coh_init_unique_id(id, rank, ranks, &options, &world) == COH_OK)
         return run(world);
     fprintf(stderr, "%s\n", coh_last_error());
     return 1;
@@ -431,8 +445,9 @@ int main(int argc, char **argv)
 {
     ranks = argc > 2 ? atoi(argv[2]) : 0;
     if (ranks < 1 || ranks > MOST_RANKS) {
-        fprintf(stderr, "usage: heaps processes|threads RANKS, at most %d\n", MOST_RANKS);
+        fprintf(stderr, "usage: heaps processes|threads|hosts RANKS, at most %d\n", MOST_RANKS);
         return 2;
     }
+    on_hosts = strcmp(argv[1], "hosts") == 0;
     return strcmp(argv[1], "threads") == 0 ? run_threads() : run_processes();
 }

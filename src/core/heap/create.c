@@ -38,6 +38,12 @@ static int free_number(coh_world *world)
 static coh_status check_card(const coh_world *world, const char *call, int device)
 {
     const cohi_device *open = cohi_world_device(world);
+    if (device < -1)
+        return cohi_world_fail(
+            world, call, COH_INVALID_ARGUMENT,
+            "options->device is %d; cards have numbers from 0, and -1 is one that "
+            "fits",
+            device);
     if (world->race)
         return cohi_world_fail(world, call, COH_UNSUPPORTED,
                                "kind cuda: the race check (COHORT_CHECK=order) does not see what a "

@@ -223,6 +223,18 @@ coh_status cohi_device_copy(coh_world *world, const char *call, cohi_opcode op, 
     return cohi_wait_op_of(world, server, call, op, world->rank, &done);
 }
 
+coh_status cohi_device_settle(cohi_server server, cohi_op *op)
+{
+    uint64_t until = cohi_now_ns() + READ_NS;
+    while (!atomic_load_explicit(&op->done, memory_order_acquire) && cohi_now_ns() < until) {
+        server.engine->lifecycle->progress(server.endpoint);
+        cohi_cpu_relax();
+    }
+    if (!atomic_load_explicit(&op->done, memory_order_acquire))
+        server.engine->lifecycle->cancel(server.endpoint, op);
+    return op->status;
+}
+
 coh_status cohi_device_read(coh_world *world, const char *call, const void *words, size_t bytes,
                             void *target)
 {
@@ -231,16 +243,10 @@ coh_status cohi_device_read(coh_world *world, const char *call, const void *word
     coh_status status = server.engine->memory->copy(server.endpoint, target, words, bytes, &done);
     if (status != COH_OK)
         return cohi_world_fail(world, call, status, "%s", coh_last_error());
-    uint64_t until = cohi_now_ns() + READ_NS;
-    while (!atomic_load_explicit(&done.done, memory_order_acquire) && cohi_now_ns() < until) {
-        server.engine->lifecycle->progress(server.endpoint);
-        cohi_cpu_relax();
-    }
-    if (!atomic_load_explicit(&done.done, memory_order_acquire))
-        server.engine->lifecycle->cancel(server.endpoint, &done);
-    if (done.status == COH_OK)
+    status = cohi_device_settle(server, &done);
+    if (status == COH_OK)
         return COH_OK;
-    return cohi_world_fail(world, call, done.status, "%zu bytes at %p, on card %d, cannot be read",
+    return cohi_world_fail(world, call, status, "%zu bytes at %p, on card %d, cannot be read",
                            bytes, words, cohi_world_device(world)->facts.device);
 }
 

@@ -34,6 +34,9 @@ coh_status cohi_device_copy(coh_world *world, const char *call, cohi_opcode op, 
 coh_status cohi_device_read(coh_world *world, const char *call, const void *words, size_t bytes,
                             void *target);
 
+/* Waits for an op of the engine for cards, likewise, and returns how it ended. */
+coh_status cohi_device_settle(cohi_server server, cohi_op *op);
+
 /* COH_INVALID_ARGUMENT when `pointer`, which is called `what`, is memory of a card. */
 coh_status cohi_device_refuse(const coh_world *world, const char *call, const char *what,
                               const void *pointer);

@@ -9,6 +9,7 @@
 #include "core/message/large.h"
 #include "core/message/match.h"
 #include "core/message/parcel.h"
+#include "core/onesided/relay.h"
 #include "core/health/wait.h"
 
 #include <sched.h>
@@ -72,6 +73,7 @@ static uint64_t reach_of(coh_world *world)
 
 static void progress(coh_world *world)
 {
+    cohi_relay_serve(world);
     cohi_mailbox_progress(world->mailbox);
 }
 
@@ -413,6 +415,8 @@ void cohi_mailbox_attend(void *world)
     if (!box)
         return;
     atomic_fetch_add(&box->attending, 1);
+    if (!atomic_load(&box->shut))
+        cohi_relay_serve(world);
     for (int i = 0; i < STEPS && !atomic_load(&box->shut) && cohi_mailbox_progress(box); i++)
         continue;
     atomic_fetch_sub(&box->attending, 1);

@@ -5,6 +5,7 @@
 #include "core/world/fault.h"
 #include "core/heap/device.h"
 #include "core/onesided/race.h"
+#include "core/onesided/relay.h"
 #include "core/onesided/rma.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
@@ -71,6 +72,8 @@ coh_status cohi_atomic_apply(coh_world *world, const cohi_amo *amo)
     if (world->race && amo->doing == COHI_OP_ATOMIC)
         return cohi_race_atomic(world, amo);
     /* One domain of atomicity: where the engine's atomics are not the CPU's, all go by engine. */
+    if (COHI_UNLIKELY(cohi_relay_serves(world, amo->rank, amo->spot)))
+        return tell(amo, cohi_relay_atomic(world, amo));
     char *there =
         cohi_world_atomics_by_engine(world) ? NULL : cohi_heap_reach(world, amo->rank, amo->spot);
     return there ? apply_here(world, amo, there) : tell(amo, apply_by_engine(world, amo));

@@ -6,6 +6,7 @@
 #include "core/heap/device.h"
 #include "core/heap/heap.h"
 #include "core/onesided/race.h"
+#include "core/onesided/relay.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
 #include "memory/host_copy.h"
@@ -196,6 +197,8 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
         return status;
     if (world->race)
         return cohi_race_transfer(world, transfer);
+    if (COHI_UNLIKELY(cohi_relay_serves(world, transfer->rank, transfer->spot)))
+        return cohi_relay_transfer(world, transfer);
     char *there = cohi_heap_reach(world, transfer->rank, transfer->spot);
     if (COHI_UNLIKELY(is_card_to_host(world, transfer)))
         return there ? move_by_card(world, transfer, there) : move_staged(world, transfer);

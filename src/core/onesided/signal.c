@@ -6,6 +6,7 @@
 #include "core/health/order.h"
 #include "core/heap/device.h"
 #include "core/onesided/race.h"
+#include "core/onesided/relay.h"
 #include "core/onesided/rma.h"
 #include "core/onesided/strided.h"
 #include "core/health/verdict.h"
@@ -115,7 +116,7 @@ static bool is_one_operation(const coh_world *world, const struct signalled *put
     bool staged =
         !cohi_device_serves(world, put->signal_spot) && cohi_world_is_on_card(world, data->source);
     return !cohi_heap_reach(world, data->rank, put->signal_spot) && rma && rma->put_signal
-           && same_heap && !staged;
+           && same_heap && !staged && !cohi_relay_serves(world, data->rank, put->signal_spot);
 }
 
 /* An engine that has the two in one is asked for that; otherwise the order is made by a fence. */

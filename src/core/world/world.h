@@ -33,6 +33,7 @@ struct cohi_fault;
 struct cohi_mailbox;
 struct cohi_delays;
 struct cohi_race;
+struct cohi_relay;
 struct cohi_survey;
 
 /* Bits of coh_world.state; 0 is an open world with nothing special about it. */
@@ -131,7 +132,8 @@ struct coh_world {
     struct cohi_crew *crew;     /* ranks of this process, else NULL */
     cohi_segment_card arriving; /* of the heap that is being made, for the others of the crew */
     struct cohi_fault *fault;
-    struct cohi_race *race; /* NULL unless races are looked for (core/onesided/race.h) */
+    struct cohi_relay *relay; /* of several hosts, else NULL (core/onesided/relay.h) */
+    struct cohi_race *race;   /* NULL unless races are looked for (core/onesided/race.h) */
     const struct cohi_delays
         *delays;         /* what holds puts back, or NULL: the engine (core/health/order.h) */
     bool watched;        /* by the watcher thread */
