@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx test-mpi soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx test-mpi test-gpu soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -50,6 +50,9 @@ test-mpi: ## the suites over engine mpi with both libraries, 2 to 5 ranks that p
 	for mpi in mpi:openmpi mpi:mpich; do for ranks in 2 3 4 5; do \
 	    build/bin/conform --engine $$mpi --ranks $$ranks --hosts 2 || exit 1; done; \
 	    build/bin/faults --engine $$mpi --hosts 2 || exit 1; done
+
+test-gpu: build ## all that needs a card: heaps on it, streams, MPS, faults; REPEAT=20 DELAYED=100 STAGES='threads mps ...'
+	@tests/gpu/test_gpu.sh build || [ $$? = 77 ]
 
 soak: build ## random operations against an oracle, for SECONDS (60); SOAK='--engine shm --seed 7' to replay
 	build/bin/soak --seconds $(SECONDS) $(SOAK)

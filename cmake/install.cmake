@@ -10,7 +10,7 @@ set(COHORT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 
 set(libraries cohort)
 set(archives cohort-static)
-set(headers include/cohort.h include/cohort-collectives.h include/cohort.hpp)
+set(headers include/cohort.h include/cohort-collectives.h include/cohort-cuda.h include/cohort.hpp)
 if(COHORT_ML)
   list(APPEND libraries cohort-ml)
   list(APPEND archives cohort-ml-static)

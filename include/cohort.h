@@ -967,7 +967,7 @@ typedef struct coh_heap coh_heap;
 /* What a heap is made of. */
 typedef enum coh_heap_kind {
     COH_HEAP_HOST = 0, /* memory of the host */
-    COH_HEAP_CUDA = 1  /* of a card: COH_UNSUPPORTED in this version */
+    COH_HEAP_CUDA = 1  /* of a card: cohort-cuda.h */
 } coh_heap_kind;
 
 /* Start from COH_HEAP_OPTIONS_INIT. */

@@ -58,7 +58,7 @@ void cohi_completion_print_values(const cohi_flag_row *row, const char *escaped)
 
 static const char *benchmark(size_t index)
 {
-    static const char *const apart[] = {"collectives", "pipeline", "links", NULL};
+    static const char *const apart[] = {"collectives", "pipeline", "links", "gpu", NULL};
     size_t cases = 0;
     while (cohi_bench_case_at(cases))
         cases++;
@@ -125,14 +125,17 @@ static void collect(cohi_completion *completion)
                                   .summary = command->summary,
                                   .usage = command->has_flags ? ask_usage(command, NULL) : NULL,
                                   .operands = command->operands});
-        if (command->operands == COHI_OPERAND_BENCHMARKS)
-            add_entry(completion, (cohi_completion_entry){.path = "bench pipeline",
-                                                          .usage = ask_usage(command, "pipeline"),
-                                                          .operands = COHI_NO_OPERANDS});
-        if (command->operands == COHI_OPERAND_BENCHMARKS)
-            add_entry(completion, (cohi_completion_entry){.path = "bench links",
-                                                          .usage = ask_usage(command, "links"),
-                                                          .operands = COHI_NO_OPERANDS});
+        if (command->operands != COHI_OPERAND_BENCHMARKS)
+            continue;
+        add_entry(completion, (cohi_completion_entry){.path = "bench pipeline",
+                                                      .usage = ask_usage(command, "pipeline"),
+                                                      .operands = COHI_NO_OPERANDS});
+        add_entry(completion, (cohi_completion_entry){.path = "bench gpu",
+                                                      .usage = ask_usage(command, "gpu"),
+                                                      .operands = COHI_NO_OPERANDS});
+        add_entry(completion, (cohi_completion_entry){.path = "bench links",
+                                                      .usage = ask_usage(command, "links"),
+                                                      .operands = COHI_NO_OPERANDS});
     }
 }
 

@@ -83,9 +83,10 @@ static json_t *problem_json(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", coh_version_string(),
-                     "engines", engines_json(), "devices", cohi_info_devices(), "network",
-                     network_json(), "launchers", cohi_info_launchers(), "settings", knobs_json(),
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+                     coh_version_string(), "engines", engines_json(), "devices",
+                     cohi_info_devices(), "cards", cohi_info_cards(), "network", network_json(),
+                     "launchers", cohi_info_launchers(), "settings", knobs_json(),
                      "settings_problem", problem_json(), "host", cohi_info_host());
 }
 
@@ -195,6 +196,9 @@ static int print_text(json_t *info)
     printf("\ndevices\n");
     if (print_available("DEVICE", json_object_get(info, "devices")) != 0)
         return 1;
+    printf("\ncards\n");
+    if (cohi_info_print_cards(json_object_get(info, "cards")) != 0)
+        return 1;
     print_facts("network", json_object_get(info, "network"));
     printf("\nlaunchers, in the order in which they are looked for\n");
     if (cohi_info_print_launchers(json_object_get(info, "launchers")) != 0)
@@ -294,9 +298,9 @@ static const cohi_usage usage = {
     .command = "cohort info",
     .synopsis = "[--json] [--collectives [-n LIST] | --host | --scale RANKS,HOSTS]",
     .summary =
-        "Shows the version, the engines and devices and whether they can be used here, by which\n"
-        "launcher's job a program would join that is started from here, every setting with its\n"
-        "value and where that comes from, and facts of this host.\n\n"
+        "Shows the version, the engines and devices and whether they can be used here, the cards\n"
+        "that heaps can be on, by which launcher's job a program would join that is started from\n"
+        "here, every setting with its value and where that comes from, and facts of this host.\n\n"
         "With --collectives shows instead the instructions that reduce, the constants by which\n"
         "algorithms are compared, the algorithms, and which of them is chosen for which size.\n\n"
         "With --host shows instead the CPU, its caches, and the profile: every number that was\n"

@@ -1,6 +1,7 @@
 /*
  * info.h - `cohort info`, in parts: info.c is the command and shows what is general, info_host.c
- * knows this host, info_device.c its devices, info_launchers.c who started this process, info_collectives.c the algorithms of collectives,
+ * knows this host, info_device.c its devices, info_card.c its cards, info_launchers.c who started this
+ * process, info_collectives.c the algorithms of collectives,
  * info_profile.c what was tuned by measuring, info_scale.c what a large job costs.
  */
 #ifndef COHI_TOOLS_INFO_H
@@ -41,6 +42,11 @@ json_t *cohi_info_devices(void);
  * where there is no memory for that. */
 json_t *cohi_info_launchers(void);
 int cohi_info_print_launchers(const json_t *list);
+
+/* The cards that heaps can be on: {"list": [...], "reason": why there are none}; the caller frees it. And
+ * as text: 0, or -1. */
+json_t *cohi_info_cards(void);
+int cohi_info_print_cards(const json_t *cards);
 
 /* Reads "RANKS,HOSTS"; -1 with the reason in coh_last_error(). The facts of such a job, and their lines. */
 int cohi_info_take_scale(const char *flag, const char *value, int *ranks, int *hosts);

@@ -86,13 +86,24 @@ typedef struct test_call {
 
 enum { CALL_MEMBERS = 16, CALL_GUARD = 64 };
 
+/* How calls are made on memory of a card in the order of a stream: set in a rig that is open. */
+typedef struct call_card {
+    coh_status (*run)(const coh_collective *described, void *arg); /* and waits for it */
+    bool (*copy)(void *target, const void *source, size_t bytes);  /* to and from the card */
+    unsigned char *own; /* two areas of memory of the card that is not symmetric */
+    void *arg;
+} call_card;
+
 typedef struct call_rig {
     coh_world *world;
-    size_t room;                    /* bytes of an area */
-    unsigned char *heap, *own;      /* two areas each; heap is NULL where there is none */
-    unsigned char *image[2];        /* what the areas must hold afterwards */
-    unsigned char *area[2];         /* of the call under way: source's, target's */
-    size_t used[2];                 /* bytes of them */
+    const call_card *card;     /* NULL: by calls of the host */
+    size_t room;               /* bytes of an area */
+    unsigned char *heap, *own; /* two areas each; heap is NULL where there is none */
+    unsigned char *image[2];   /* what the areas must hold afterwards */
+    unsigned char *mirror;     /* of what is on a card; else NULL */
+    unsigned char *area[2];  /* of the call under way: source's, target's, where they can be seen */
+    unsigned char *place[2]; /* and where they are: the same but for a card's */
+    size_t used[2];          /* bytes of them */
     unsigned char *source, *target; /* as passed; NULL where the member has none */
     size_t counts[2][CALL_MEMBERS]; /* of the variable forms: source's or all's, target's */
     size_t offsets[2][CALL_MEMBERS];
@@ -116,7 +127,8 @@ void call_prepare(call_rig *rig, coh_team *team, const test_call *call);
 /* Makes the call as prepared; a started one is left with rig->request. */
 coh_status call_make(call_rig *rig, coh_team *team, const test_call *call);
 
-/* Whether the areas hold what they must; tells the first byte that does not. */
+/* Whether the areas hold what they must; tells the first byte that does not. What is on a card is fetched
+ * first. */
 bool call_check(const call_rig *rig, const test_call *call);
 
 /* From now on the areas must stay as they are. */

@@ -53,6 +53,7 @@ typedef struct arguments {
     coh_parts parts[2];
     const size_t *stride;
     coh_request **request; /* NULL: blocking */
+    const call_card *card;
 } arguments;
 
 typedef coh_status make_function(const arguments *a);
@@ -202,8 +203,9 @@ static coh_status make_described(const arguments *a)
     } else if (ends_with(call_table[c->kind].name, "_v")) {
         described.counts = a->counts;
     }
-    coh_status status =
-        a->request ? coh_collective_start(&described, a->request) : coh_collective_run(&described);
+    coh_status status = a->card      ? a->card->run(&described, a->card->arg)
+                        : a->request ? coh_collective_start(&described, a->request)
+                                     : coh_collective_run(&described);
     memset(&described, 0xee, sizeof described);
     return status;
 }
@@ -230,10 +232,11 @@ coh_status call_make(call_rig *rig, coh_team *team, const test_call *call)
         .parts = {{counts[0], placed ? offsets[0] : NULL}, {counts[1], placed ? offsets[1] : NULL}},
         .stride = rig->stride,
         .request = call->started ? &rig->request : NULL,
+        .card = rig->card,
     };
     rig->request = NULL;
     coh_status status =
-        is_described(call, rig->stride) ? make_described(&a) : makers[call->kind](&a);
+        rig->card || is_described(call, rig->stride) ? make_described(&a) : makers[call->kind](&a);
     memset(counts, 0xee, sizeof counts); /* a started call has copies */
     memset(offsets, 0xee, sizeof offsets);
     return status;

@@ -258,6 +258,8 @@ bool call_rig_open(call_rig *rig, coh_world *world, size_t bytes)
     if (memory && !CHECK_OK(coh_malloc(world, 2 * rig->room, (void **)&rig->heap)))
         return false;
     rig->own = aligned_alloc(64, 2 * rig->room);
+    if (test_uses_card() && !CHECK((rig->mirror = malloc(2 * rig->room)) != NULL))
+        return false;
     for (int side = 0; side < 2; side++)
         rig->image[side] = malloc(rig->room);
     return CHECK(rig->own && rig->image[0] && rig->image[1]);
@@ -268,11 +270,15 @@ bool call_rig_close(call_rig *rig)
     for (int side = 0; side < 2; side++)
         free(rig->image[side]);
     free(rig->own);
+    free(rig->mirror);
     return !rig->heap || CHECK_OK(coh_free(rig->world, rig->heap));
 }
 
-static bool in_heap(const test_call *call, int side, crowd who)
+/* On a card all members' buffers are of one kind; by calls of the host both of them are. */
+static bool in_heap(const call_rig *rig, const test_call *call, int side, crowd who)
 {
+    if (test_uses_card() && (!rig->card || call->place == PLACE_BY_MEMBER))
+        return call->place != PLACE_PRIVATE;
     switch (call->place) {
     case PLACE_HEAP:
         return true;
@@ -291,13 +297,16 @@ static void take_area(call_rig *rig, const test_call *call, int side, crowd who,
 {
     size_t element = coh_dtype_size(call->dtype);
     size_t shift = call->shifted ? element * (1 + (size_t)(call->seed >> side) % 7) : 0;
-    unsigned char *areas = rig->heap && in_heap(call, side, who) ? rig->heap : rig->own;
-    rig->area[side] = areas + (size_t)side * rig->room;
+    bool shared = rig->heap && in_heap(rig, call, side, who);
+    unsigned char *own = rig->card ? rig->card->own : rig->own;
+    bool on_card = rig->mirror && (shared || rig->card);
+    rig->place[side] = (shared ? rig->heap : own) + (size_t)side * rig->room;
+    rig->area[side] = on_card ? rig->mirror + (size_t)side * rig->room : rig->place[side];
     rig->used[side] = 2 * CALL_GUARD + shift + span * element;
     if (rig->used[side] > rig->room)
         test_fail("the rig has areas of %zu bytes, and %zu are needed", rig->room, rig->used[side]);
     unsigned char **passed = side == 0 ? &rig->source : &rig->target;
-    *passed = rig->area[side] + CALL_GUARD + shift;
+    *passed = rig->place[side] + CALL_GUARD + shift;
     test_fill(rig->area[side], rig->used[side], call->seed + (uint64_t)side);
 }
 
@@ -335,12 +344,30 @@ static void drop_unused(call_rig *rig, const test_call *call, const layout *from
         rig->target = NULL;
 }
 
-static unsigned char *image_of(const call_rig *rig, const unsigned char *at)
+/* The same byte in others of the areas' copies: `in` is rig->area or rig->image. */
+static unsigned char *copy_of(const call_rig *rig, unsigned char *const in[2],
+                              const unsigned char *at)
 {
     for (int side = 0; side < 2; side++)
-        if (at >= rig->area[side] && at <= rig->area[side] + rig->used[side] && rig->used[side])
-            return rig->image[side] + (at - rig->area[side]);
+        if (at >= rig->place[side] && at <= rig->place[side] + rig->used[side] && rig->used[side])
+            return in[side] + (at - rig->place[side]);
     return NULL;
+}
+
+/* Brings what was prepared to the card, or what came of it back. */
+static bool move_mirror(const call_rig *rig, int side, bool there)
+{
+    int rank = coh_rank(rig->world);
+    if (rig->area[side] == rig->place[side] || rig->used[side] == 0)
+        return true;
+    if (rig->card)
+        return CHECK(rig->card->copy(there ? rig->place[side] : rig->area[side],
+                                     there ? rig->area[side] : rig->place[side], rig->used[side]));
+    if (!there)
+        return CHECK_OK(
+            coh_get(rig->world, rig->area[side], rig->place[side], rig->used[side], rank));
+    return CHECK_OK(coh_put(rig->world, rig->place[side], rig->area[side], rig->used[side], rank))
+           && CHECK_OK(coh_quiet(rig->world));
 }
 
 static void note_parts(call_rig *rig, const layout *from, const layout *to, const test_call *call,
@@ -365,10 +392,12 @@ void call_prepare(call_rig *rig, coh_team *team, const test_call *call)
     take_area(rig, call, 1, who, to.span);
     if (call->in_place && call_table[call->kind].in_place && from.blocks && to.blocks)
         share_area(rig, call, who);
-    write_source(call, who, &from, rig->source);
+    write_source(call, who, &from, copy_of(rig, rig->area, rig->source));
     call_expect_nothing(rig);
     if (to.blocks)
-        write_target(call, who, &to, image_of(rig, rig->target));
+        write_target(call, who, &to, copy_of(rig, rig->image, rig->target));
+    for (int side = 0; side < 2; side++)
+        (void)move_mirror(rig, side, true);
     note_parts(rig, &from, &to, call, who);
     drop_unused(rig, call, &from, &to);
 }
@@ -385,6 +414,8 @@ static bool same_bytes(const call_rig *rig, const test_call *call, int side)
 {
     char text[256];
     const unsigned char *have = rig->area[side], *want = rig->image[side];
+    if (!move_mirror(rig, side, false))
+        return false;
     if (memcmp(have, want, rig->used[side]) == 0)
         return true;
     size_t at = 0;
@@ -407,6 +438,8 @@ uint64_t call_digest(const call_rig *rig)
 {
     int side = rig->used[1] ? 1 : 0;
     uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    if (!move_mirror(rig, side, false))
+        return 0;
     for (size_t i = 0; i < rig->used[side]; i++)
         digest = (digest ^ rig->area[side][i]) * UINT64_C(0x100000001b3);
     return digest;

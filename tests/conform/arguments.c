@@ -287,9 +287,9 @@ const test_case conform_arguments[] = {
     CASE(bad_scripts, "F17", ON_SIM | ON_CHANNEL, SIZE(1), .mode = TEST_ALONE),
     CASE(engines_by_name, "F17", ON_ALL, SIZE(1), .mode = TEST_ALONE),
     CASE(missing_outputs, "F17", ON_MEMORY, SIZE(1) | SIZE(2)),
-    CASE(missing_buffers, "F17", ON_MEMORY, SIZE(1) | SIZE(2)),
-    CASE(bad_alignments, "F17", ON_MEMORY, SIZE(1) | SIZE(2)),
-    CASE(bad_frees, "F17", ON_MEMORY, ANY_SIZE),
+    CASE(missing_buffers, "F17", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(2)),
+    CASE(bad_alignments, "F17", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(2)),
+    CASE(bad_frees, "F17", ON_MEMORY | ON_CARD, ANY_SIZE),
     CASE(peers_are_alive, "F17", ON_ALL, ANY_SIZE),
     CASE(peer_query_without_room, "F17", ON_ALL, SIZE(1)),
 };

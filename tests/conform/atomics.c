@@ -244,7 +244,7 @@ static void unknown_kinds_refused(test_rank *self)
     }
     CHECK_EQ(result, 77);
     CHECK_OK(coh_barrier(world));
-    CHECK_EQ(*word, 0);
+    test_is_zero(self, word, sizeof *word);
     CHECK_OK(coh_free(world, word));
 }
 
@@ -285,8 +285,7 @@ static void misplaced_words_refused(test_rank *self)
                  COH_INVALID_ARGUMENT);
     CHECK_EQ(result, 77);
     CHECK_OK(coh_barrier(world));
-    for (int i = 0; i < 4; i++)
-        CHECK_EQ(words[i], 0);
+    test_is_zero(self, words, 4 * sizeof *words);
     CHECK_OK(coh_free(world, words));
 }
 
@@ -309,11 +308,11 @@ static void words_past_the_heap_refused(test_rank *self)
 }
 
 const test_case conform_atomics[] = {
-    CASE(every_operation_and_type, "S31 S32", ON_MEMORY, ANY_SIZE, .limit_s = 60),
-    CASE(compare_swap_compares, "S32", ON_MEMORY, ANY_SIZE, .limit_s = 60),
-    CASE(floats_move_whole, "S32", ON_MEMORY, ANY_SIZE),
-    CASE(unknown_kinds_refused, "S32", ON_MEMORY, SIZE(1) | SIZE(2)),
-    CASE(misplaced_words_refused, "S32", ON_MEMORY, SIZE(1) | SIZE(3)),
-    CASE(words_past_the_heap_refused, "S32 S23", ON_MEMORY, SIZE(2)),
+    CASE(every_operation_and_type, "S31 S32", ON_MEMORY | ON_CARD, ANY_SIZE, .limit_s = 60),
+    CASE(compare_swap_compares, "S32", ON_MEMORY | ON_CARD, ANY_SIZE, .limit_s = 60),
+    CASE(floats_move_whole, "S32", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(unknown_kinds_refused, "S32", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(2)),
+    CASE(misplaced_words_refused, "S32", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(3)),
+    CASE(words_past_the_heap_refused, "S32 S23", ON_MEMORY | ON_CARD, SIZE(2)),
 };
 CONFORM_COUNT(atomics);

@@ -253,14 +253,15 @@ static void unchecked_mode(test_rank *self)
 }
 
 const test_case conform_bounds[] = {
-    CASE(interior_pointers, "S25", ON_MEMORY, ANY_SIZE),
-    CASE(past_the_end, "S25", ON_MEMORY, ANY_SIZE),
+    CASE(interior_pointers, "S25", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(past_the_end, "S25", ON_MEMORY | ON_CARD, ANY_SIZE),
     CASE(lengths_that_wrap, "S23", ON_MEMORY, ANY_SIZE),
-    CASE(views_that_wrap, "S23", ON_MEMORY, ANY_SIZE),
-    CASE(arrays_that_wrap, "S23", ON_MEMORY, ANY_SIZE),
-    CASE(not_symmetric, "F17", ON_MEMORY, ANY_SIZE),
-    CASE(unknown_ranks, "F17", ON_MEMORY, ANY_SIZE),
-    CASE(checked_mode, "F16", ON_MEMORY, SIZE(1) | SIZE(3), .environment = "COHORT_CHECK=1"),
-    CASE(unchecked_mode, "F16", ON_MEMORY, SIZE(1) | SIZE(3)),
+    CASE(views_that_wrap, "S23", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(arrays_that_wrap, "S23", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(not_symmetric, "F17", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(unknown_ranks, "F17", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(checked_mode, "F16", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(3),
+         .environment = "COHORT_CHECK=1"),
+    CASE(unchecked_mode, "F16", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(3)),
 };
 CONFORM_COUNT(bounds);

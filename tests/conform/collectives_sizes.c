@@ -182,7 +182,7 @@ static void barrier_start_completes(test_rank *self)
     {.name = "sizes_of_" #kind,                          \
      .rows = "S36 S37 S38",                              \
      .body = sizes,                                      \
-     .engines = ON_ALL,                                  \
+     .engines = ON_ALL | ON_CARD,                        \
      .sizes = ANY_SIZE,                                  \
      .limit_s = 60},
 #define LARGE(constant, kind, reduces, rooted, in_place) \

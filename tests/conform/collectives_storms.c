@@ -187,9 +187,9 @@ static void gathered_by_the_slow(test_rank *self)
 }
 
 const test_case conform_coll_storms[] = {
-    CASE(any_after_any, "S41", ON_ALL, ANY_SIZE, .limit_s = 90),
-    CASE(small_ones, "S17 S41", ON_ALL, ANY_SIZE, .limit_s = 90),
-    CASE(with_meetings, "S15 S17", ON_ALL, FROM_TWO, .limit_s = 90),
+    CASE(any_after_any, "S41", ON_ALL | ON_CARD, ANY_SIZE, .limit_s = 90),
+    CASE(small_ones, "S17 S41", ON_ALL | ON_CARD, ANY_SIZE, .limit_s = 90),
+    CASE(with_meetings, "S15 S17", ON_ALL | ON_CARD, FROM_TWO, .limit_s = 90),
     CASE(roots_change, "S17 S41", ON_ALL, FROM_TWO, .limit_s = 90),
     CASE(roots_run_ahead, "S17", ON_ALL, FROM_TWO, .limit_s = 90),
     CASE(broadcasts_to_the_slow, "S17 S41", ON_ALL, FROM_TWO, .limit_s = 60),

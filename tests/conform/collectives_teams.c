@@ -178,9 +178,9 @@ static void teams_one_after_another(test_rank *self)
 }
 
 const test_case conform_coll_teams[] = {
-    CASE(every_kind_of_team, "S34", ON_ALL, ANY_SIZE, .limit_s = 60),
-    CASE(disjoint_teams_at_once, "S18", ON_ALL, FROM_TWO, .limit_s = 60),
-    CASE(overlapping_teams_at_once, "S18", ON_ALL, FROM_TWO, .limit_s = 60),
+    CASE(every_kind_of_team, "S34", ON_ALL | ON_CARD, ANY_SIZE, .limit_s = 60),
+    CASE(disjoint_teams_at_once, "S18", ON_ALL | ON_CARD, FROM_TWO, .limit_s = 60),
+    CASE(overlapping_teams_at_once, "S18", ON_ALL | ON_CARD, FROM_TWO, .limit_s = 60),
     CASE(roots_are_indices, "S34", ON_ALL, ANY_SIZE),
     CASE(teams_one_after_another, "S35", ON_ALL, ANY_SIZE, .limit_s = 60),
 };

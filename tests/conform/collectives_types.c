@@ -88,15 +88,15 @@ static void names_of_operations(test_rank *self)
     CHECK(coh_reduce_op_name((coh_reduce_op)-1) == NULL);
 }
 
-#define REDUCED(collective)                                                                  \
-    {                                                                                        \
-        .name = "types_of_" collective, .rows = "S37 S40", .body = types, .engines = ON_ALL, \
-        .sizes = ANY_SIZE, .limit_s = 60                                                     \
+#define REDUCED(collective)                                               \
+    {                                                                     \
+        .name = "types_of_" collective, .rows = "S37 S40", .body = types, \
+        .engines = ON_ALL | ON_CARD, .sizes = ANY_SIZE, .limit_s = 60     \
     }
-#define MOVED(collective)                                                                      \
-    {                                                                                          \
-        .name = "types_of_" collective, .rows = "S38", .body = moved_types, .engines = ON_ALL, \
-        .sizes = SIZE(1) | SIZE(3), .limit_s = 60                                              \
+#define MOVED(collective)                                                      \
+    {                                                                          \
+        .name = "types_of_" collective, .rows = "S38", .body = moved_types,    \
+        .engines = ON_ALL | ON_CARD, .sizes = SIZE(1) | SIZE(3), .limit_s = 60 \
     }
 
 const test_case conform_coll_types[] = {

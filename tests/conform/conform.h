@@ -43,6 +43,7 @@
     X(storm)              \
     X(register)           \
     X(unordered)          \
+    X(calls_only)         \
     X(coll_sizes)         \
     X(coll_types)         \
     X(coll_values)        \

@@ -332,7 +332,7 @@ static void bad_contexts_refused(test_rank *self)
     CHECK_STATUS(coh_context_create(self->world, NULL), COH_INVALID_ARGUMENT);
     CHECK_STATUS(coh_context_create(NULL, &context), COH_INVALID_ARGUMENT);
     CHECK_OK(coh_barrier(self->world));
-    CHECK_EQ(*word, 0);
+    test_is_zero(self, word, sizeof *word);
     CHECK_OK(coh_free(self->world, word));
 }
 
@@ -344,8 +344,8 @@ const test_case conform_contexts[] = {
     CASE(fence_is_per_context, "S3", ON_SIM, SIZE(2), .mode = TEST_ALONE, .limit_s = 60),
     CASE(a_context_for_each_thread, "S14", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(one_context_for_all_threads, "S14", ON_MEMORY, ANY_SIZE, .limit_s = 60),
-    CASE(contexts_are_limited_and_reused, "S35", ON_MEMORY, SIZE(1) | SIZE(3)),
+    CASE(contexts_are_limited_and_reused, "S35", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(3)),
     CASE(destroying_completes, "S5", ON_MEMORY, ANY_SIZE),
-    CASE(bad_contexts_refused, "F17", ON_MEMORY, SIZE(1) | SIZE(2)),
+    CASE(bad_contexts_refused, "F17", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(2)),
 };
 CONFORM_COUNT(contexts);

@@ -303,17 +303,17 @@ static void a_million_pairs(test_rank *self)
 }
 
 const test_case conform_heap[] = {
-    CASE(malloc_ends_with_a_barrier, "S20", ON_MEMORY, ANY_SIZE),
-    CASE(zero_bytes_meet_nobody, "S20", ON_MEMORY, ANY_SIZE),
-    CASE(too_much_fails_everywhere, "S21", ON_MEMORY, ANY_SIZE, .heap = 16 * 1024 * 1024),
+    CASE(malloc_ends_with_a_barrier, "S20", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(zero_bytes_meet_nobody, "S20", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(too_much_fails_everywhere, "S21", ON_MEMORY | ON_CARD, ANY_SIZE, .heap = 16 * 1024 * 1024),
     CASE(one_without_memory_fails_all, "S21", ON_MEMORY, FROM_TWO,
          .environment = "COHORT_FAULT=fail@commit:2,rank=1"),
     CASE(realloc_keeps_contents, "S22", ON_MEMORY, ANY_SIZE),
     CASE(realloc_moves, "S22", ON_MEMORY, ANY_SIZE),
     CASE(calloc_clears, "S22", ON_MEMORY, ANY_SIZE),
     CASE(alignments, "S22", ON_MEMORY, ANY_SIZE),
-    CASE(offsets_agree, "S24", ON_MEMORY, ANY_SIZE),
-    CASE(statistics_count, "S26", ON_MEMORY, ANY_SIZE),
+    CASE(offsets_agree, "S24", ON_MEMORY | ON_CARD, ANY_SIZE),
+    CASE(statistics_count, "S26", ON_MEMORY | ON_CARD, ANY_SIZE),
     CASE(random_pairs, "S26", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(a_million_pairs, "S26", ON_THREADS, SIZE(2), .limit_s = 240),
 };

@@ -167,8 +167,7 @@ static void bad_strides_refused(test_rank *self)
     CHECK_STATUS(coh_put_strided(world, mine, 8, mine + 32, 8, 8, 2, 0), COH_NOT_SYMMETRIC);
     CHECK_STATUS(coh_get_strided(world, mine, 8, mine + 32, 8, 8, 2, 0), COH_NOT_SYMMETRIC);
     CHECK_OK(coh_barrier(world));
-    for (int i = 0; i < 64; i++)
-        CHECK_EQ(target[i], 0);
+    test_is_zero(self, target, 64);
     CHECK_OK(coh_free(world, target));
 }
 
@@ -201,8 +200,7 @@ static void spans_are_checked(test_rank *self)
             test_fail("that was row %zu", i);
     }
     CHECK_OK(coh_barrier(world));
-    for (int i = 0; i < 64; i++)
-        CHECK_EQ(target[i], 0);
+    test_is_zero(self, target, 64);
     CHECK_OK(coh_free(world, target));
 }
 
@@ -220,9 +218,8 @@ static void checked_spans_stay_in_the_allocation(test_rank *self)
     CHECK_STATUS(coh_get_strided(world, mine, 8, target + 128, 128, 8, 8, 0), COH_OUT_OF_BOUNDS);
     CHECK_STATUS(coh_put_strided(world, behind, 128, mine, 8, 8, 9, 0), COH_OUT_OF_BOUNDS);
     CHECK_OK(coh_barrier(world));
-    for (int i = 0; i < 1024; i++)
-        if (!CHECK_EQ(target[i], 0) || !CHECK_EQ(behind[i], 0))
-            return;
+    if (!test_is_zero(self, target, 1024) || !test_is_zero(self, behind, 1024))
+        return;
     CHECK_OK(coh_barrier(world));
     CHECK_OK(coh_put_strided(world, target, 128, mine, 8, 8, 8, 0));
     CHECK_OK(coh_get_strided(world, mine, 8, behind + 128, 128, 8, 7, 0));
@@ -234,9 +231,9 @@ static void checked_spans_stay_in_the_allocation(test_rank *self)
 const test_case conform_strided[] = {
     CASE(blocks_go_where_they_should, "S27 S28", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(strided_put_lets_go, "S4", ON_MEMORY, ANY_SIZE),
-    CASE(bad_strides_refused, "S23", ON_MEMORY, SIZE(1) | SIZE(2)),
-    CASE(spans_are_checked, "S23", ON_MEMORY, SIZE(2)),
-    CASE(checked_spans_stay_in_the_allocation, "S23", ON_MEMORY, SIZE(2),
+    CASE(bad_strides_refused, "S23", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(2)),
+    CASE(spans_are_checked, "S23", ON_MEMORY | ON_CARD, SIZE(2)),
+    CASE(checked_spans_stay_in_the_allocation, "S23", ON_MEMORY | ON_CARD, SIZE(2),
          .environment = "COHORT_CHECK=1"),
 };
 CONFORM_COUNT(strided);

@@ -284,8 +284,8 @@ static void driven_teams_refuse_to_wait(test_rank *self)
 }
 
 const test_case conform_teams[] = {
-    CASE(team_epochs_wrap, "S15 S16", ON_ALL, ANY_SIZE, .limit_s = 60),
-    CASE(disjoint_teams_meet, "S15 S18", ON_ALL, FROM_TWO, .limit_s = 60),
+    CASE(team_epochs_wrap, "S15 S16", ON_ALL | ON_CARD, ANY_SIZE, .limit_s = 60),
+    CASE(disjoint_teams_meet, "S15 S18", ON_ALL | ON_CARD, FROM_TWO, .limit_s = 60),
     CASE(overlapping_teams_meet, "S18", ON_ALL, FROM_TWO, .limit_s = 60),
     CASE(threads_split_at_once, "S18 S35", ON_ALL, ANY_SIZE, .limit_s = 60),
     CASE(second_thread_is_refused, "F17", ON_ALL, FROM_TWO),

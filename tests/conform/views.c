@@ -210,7 +210,7 @@ const test_case conform_views[] = {
     CASE(arrays_of_every_type, "S25", ON_MEMORY, ANY_SIZE),
     CASE(array_counts_and_types_must_agree, "S25", ON_MEMORY, SIZE(1) | SIZE(2)),
     CASE(parts_of_arrays, "S25", ON_MEMORY, ANY_SIZE),
-    CASE(array_types_must_exist, "F17", ON_MEMORY, SIZE(1) | SIZE(2)),
+    CASE(array_types_must_exist, "F17", ON_MEMORY | ON_CARD, SIZE(1) | SIZE(2)),
     CASE(direct_pointers, "S24", ON_MAPPED, ANY_SIZE),
     CASE(no_direct_pointers, "S24", ON_SIM, FROM_TWO),
 };

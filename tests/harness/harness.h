@@ -36,6 +36,7 @@ enum {
     ON_CHANNEL = 8, /* sim:channel, which has no one-sided memory */
     ON_TCP =
         16, /* and ucx, mpi: processes that play several hosts, mapped inside of one, links between */
+    ON_CARD = 32, /* with --heap cuda too: the body reaches symmetric memory by calls alone */
     ON_MAPPED = ON_THREADS | ON_SHM,
     ON_PROCESSES = ON_SHM | ON_TCP,
     ON_MEMORY = ON_MAPPED | ON_SIM | ON_TCP,
@@ -186,8 +187,17 @@ coh_status test_heap_query(coh_world *world, coh_heap_stats *stats);
     test_array_malloc(world, dtype, count, array, pointer)
 #define coh_heap_query(world, stats) test_heap_query(world, stats)
 
-/* Whether the suite runs on a further heap. */
+/* Whether the suite runs on a further heap, and whether that is one of a card (--heap cuda), which the CPU can
+ * neither load from nor store to. */
 bool test_uses_further_heap(void);
+bool test_uses_card(void);
+
+/* Writes to, and reads from, this rank's own copy of symmetric memory of any heap, through Cohort. */
+bool test_store(test_rank *self, void *symmetric, const void *bytes, size_t count);
+bool test_load(test_rank *self, void *bytes, const void *symmetric, size_t count);
+
+/* Checks that this rank's own copy is all zeros. */
+bool test_is_zero(test_rank *self, const void *symmetric, size_t count);
 
 /* Iterations, divided where every step is slow: under sanitizers, and on the simulator. */
 int test_scaled(const test_rank *self, int iterations);

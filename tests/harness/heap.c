@@ -1,7 +1,13 @@
 /* heap.c - the suite on a heap that is not the world's own (--heap). */
 #include "page.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static int further; /* heaps that each world gets beside its own */
+static bool on_card;
 
 /* The heap that a world's allocations come from; each is set by the rank's own thread. */
 static struct chosen {
@@ -14,9 +20,66 @@ void test_heaps_choose(int count)
     further = count;
 }
 
+void test_heaps_choose_card(void)
+{
+    further = 1;
+    on_card = true;
+}
+
 bool test_uses_further_heap(void)
 {
     return further > 0;
+}
+
+bool test_uses_card(void)
+{
+    return on_card;
+}
+
+static bool opens_card(void)
+{
+    coh_heap_options options = COH_HEAP_OPTIONS_INIT;
+    coh_options joining = COH_OPTIONS_INIT;
+    coh_world *world;
+    coh_heap *heap;
+    joining.engine = "threads";
+    options.kind = COH_HEAP_CUDA;
+    bool opened = coh_init_threads(1, &joining, &world) == COH_OK
+                  && coh_heap_create(world, &options, &heap) == COH_OK;
+    if (!opened)
+        fprintf(stderr, "skipped: no heap on a card: %s\n", coh_last_error());
+    return opened && coh_finalize(world) == COH_OK;
+}
+
+/* In a process of its own: a driver that was opened does not survive the forks of the cases. */
+bool test_card_is_missing(void)
+{
+    int end = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(opens_card() ? 0 : 1);
+    return child < 0 || waitpid(child, &end, 0) != child || end != 0;
+}
+
+bool test_store(test_rank *self, void *symmetric, const void *bytes, size_t count)
+{
+    return CHECK_OK(coh_put(self->world, symmetric, bytes, count, coh_rank(self->world)))
+           && CHECK_OK(coh_quiet(self->world));
+}
+
+bool test_load(test_rank *self, void *bytes, const void *symmetric, size_t count)
+{
+    return CHECK_OK(coh_get(self->world, bytes, symmetric, count, coh_rank(self->world)));
+}
+
+bool test_is_zero(test_rank *self, const void *symmetric, size_t count)
+{
+    unsigned char *bytes = malloc(count);
+    bool good = CHECK(bytes != NULL) && test_load(self, bytes, symmetric, count);
+    for (size_t i = 0; good && i < count; i++)
+        good = CHECK_EQ(bytes[i], 0);
+    free(bytes);
+    return good;
 }
 
 void test_heaps_make(test_rank *self)
@@ -24,6 +87,7 @@ void test_heaps_make(test_rank *self)
     coh_heap_options options = COH_HEAP_OPTIONS_INIT;
     struct chosen *mine = &chosen[self->rank];
     options.bytes = self->row->heap;
+    options.kind = on_card ? COH_HEAP_CUDA : COH_HEAP_HOST;
     for (int i = 0; i < further; i++)
         if (!CHECK_OK(coh_heap_create(self->world, &options, &mine->heap)))
             return;

@@ -30,6 +30,12 @@ void test_rank_run(test_rank *self);
 /* How many heaps each world of a joined row gets beside its own; the last is what bodies allocate from. */
 void test_heaps_choose(int count);
 
+/* The heap is one of a card. */
+void test_heaps_choose_card(void);
+
+/* Whether there is a card and Cohort can use it; if not, says why on standard error. */
+bool test_card_is_missing(void);
+
 /* Makes them, for a world that was just joined. Collective. */
 void test_heaps_make(test_rank *self);
 

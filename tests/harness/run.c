@@ -91,6 +91,12 @@ void test_use_engine(const char *engine)
     if (test_has_links(engine) && test_hosts == 0)
         test_hosts = 2;
     setenv("COHORT_MODULES", TEST_MODULES, 0);
+    /* Streams of ranks that are threads share the queues of one context: one for each, so that none stands behind
+     * one that waits for it. */
+    if (test_uses_card() && !test_has_processes(engine))
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    else if (test_uses_card())
+        unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
     setenv("UCX_TLS", "tcp,self", 0); /* hosts that are played could reach each other's memory */
     setenv("UCX_NET_DEVICES", "lo", 0);
     if (test_needs_places(engine))

@@ -90,6 +90,10 @@ static void run_plan(void **state)
     const struct plan *plan = *state;
     static test_job job;
     int hosts = test_hosts;
+    if (test_uses_card() && !(plan->row->engines & ON_CARD)) {
+        print_message("  skipped: its body does not keep to calls, which a heap on a card takes\n");
+        skip();
+    }
     test_use_engine(plan->engine);
     job = (test_job){
         .row = plan->row, .engine = plan->engine, .ranks = rank_count(plan), .seed = choose_seed()};
@@ -126,7 +130,8 @@ static void add_row(struct plans *plans, const struct choice *choice, const test
     if (!(row->engines & engine->mask) || (choice->name && strcmp(choice->name, row->name) != 0)
         || (choice->engine ? strcmp(choice->engine, engine->name) != 0
                            : has_library(engine->name)) /* by name alone */
-        || (test_uses_further_heap() && row->mode != TEST_JOINED))
+        || (test_uses_further_heap() && row->mode != TEST_JOINED)
+        || (test_uses_card() && !(engine->mask & (ON_MAPPED | ON_TCP))))
         return;
     for (int size = 1; size <= SIZE_MOST; size++) {
         if (!(row->sizes >> size & 1) || (choice->ranks && choice->ranks != size))
@@ -142,13 +147,14 @@ static void add_row(struct plans *plans, const struct choice *choice, const test
 
 static int usage(const char *program, const char *complaint, const char *value)
 {
-    fprintf(stderr,
-            "%s: %s '%s'\n"
-            "usage: %s [--engine threads|shm|tcp|ucx|mpi:openmpi|mpi:mpich|sim|sim:channel]\n"
-            "       [--ranks 1..%d] [--case NAME]\n"
-            "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62] [--repeat N] "
-            "[--list]\n",
-            program, complaint, value, program, SIZE_MOST);
+    fprintf(
+        stderr,
+        "%s: %s '%s'\n"
+        "usage: %s [--engine threads|shm|tcp|ucx|mpi:openmpi|mpi:mpich|sim|sim:channel]\n"
+        "       [--ranks 1..%d] [--case NAME]\n"
+        "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62|cuda] [--repeat N] "
+        "[--list]\n",
+        program, complaint, value, program, SIZE_MOST);
     return 2;
 }
 
@@ -199,7 +205,10 @@ static int parse(int argc, char **argv, struct choice *choice)
             choice->bed = optarg;
             break;
         case 'p':
-            test_heaps_choose(atoi(optarg));
+            if (strcmp(optarg, "cuda") == 0)
+                test_heaps_choose_card();
+            else
+                test_heaps_choose(atoi(optarg));
             if (!test_uses_further_heap())
                 return usage(argv[0], "not the number of a further heap:", optarg);
             break;
@@ -285,7 +294,7 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
     if (wrong)
         return wrong;
     clear_environment();
-    if (is_missing(choice.engine))
+    if (is_missing(choice.engine) || (test_uses_card() && !choice.list && test_card_is_missing()))
         return SKIPPED;
     if (choice.check)
         setenv("COHORT_CHECK", choice.check, 1);

@@ -75,6 +75,21 @@ fi
 run 2 bench links --rounds 0
 says err "0"
 
+run 0 bench gpu --help
+for word in all_to_all nvshmem stream; do
+    says out "$word"
+done
+run 2 bench gpu --sizes 6
+says err "multiple of 4"
+run 2 bench gpu --way sideways
+says err "sideways"
+run 2 bench gpu juggle
+says err "juggle"
+if ! "$cohort" info --json | grep -q multiprocessors; then # there is no card
+    run 1 bench gpu
+    says err "cuda"
+fi
+
 run 2 bench tea
 says err "tea"
 run 2 bench put --sizes 12Q

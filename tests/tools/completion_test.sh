@@ -42,7 +42,7 @@ check() {
     shell=$1 answer=$folder/answer
     # shellcheck disable=SC2086 # words
     { "complete_$shell" 'cohort ' >"$answer" && offers "$shell" "$answer" 'cohort ' $commands; } || exit 1
-    for command in run ps info bench tune completion 'bench pipeline' 'bench links'; do
+    for command in run ps info bench tune completion 'bench pipeline' 'bench links' 'bench gpu'; do
         "complete_$shell" "cohort $command -" >"$answer"
         # shellcheck disable=SC2046,SC2086 # words
         offers "$shell" "$answer" "cohort $command -" $(flags_of $command | grep -e --)

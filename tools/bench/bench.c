@@ -3,6 +3,7 @@
 
 #include "bench/check.h"
 #include "bench/load.h"
+#include "bench/gpu.h"
 #include "bench/links.h"
 #include "bench/pipeline.h"
 #include "command.h"
@@ -285,7 +286,8 @@ static const cohi_usage usage = {
         "reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all, scan, to_bf16,\n"
         "from_bf16, to_f16, from_f16, to_f8e4m3, from_f8e4m3, to_f8e5m2, from_f8e5m2;\n"
         "collectives: barrier and those from all_reduce to scan\n"
-        "apart from these, with flags of their own (--help): pipeline; links, between two hosts",
+        "apart from these, with flags of their own (--help): pipeline; links, between two hosts;\n"
+        "gpu, on a card",
 };
 
 static int choose(cohi_bench_options *options, const char *name)
@@ -467,6 +469,8 @@ int cohi_tool_bench(int argc, char **argv)
         return cohi_bench_pipeline(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "links") == 0)
         return cohi_bench_links(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "gpu") == 0)
+        return cohi_bench_gpu(argc - 1, argv + 1);
     if (parse(argc - worker, argv + worker, &options, &status) != 0)
         return status;
     if (worker) {

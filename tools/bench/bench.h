@@ -38,6 +38,8 @@
  *   pipeline.c, loop.c, product.c
  *                  `cohort bench pipeline` (bench/pipeline.h)
  *   links.c        `cohort bench links` (bench/links.h)
+ *   gpu.c, gpu_worker.c, gpu_cases.c, gpu_rounds.c, gpu_nvshmem.c
+ *                  `cohort bench gpu` (bench/gpu.h)
  *   findings.c     all that is known of a run, as one JSON object
  *   report.c       results as JSON and as tables
  *   settle.c       fractions that follow from the times beside them; reports of before

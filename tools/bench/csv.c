@@ -60,10 +60,13 @@ static void write_figure(const struct sheet *sheet, const json_t *result, const 
 static void write_result(const struct sheet *sheet, const json_t *result)
 {
     const char *name;
+    const json_t *peer;
     write_figure(sheet, result, "cohort", json_object_get(result, "ours"));
     write_figure(sheet, result, "limit", json_object_get(result, "limit"));
-    for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++)
-        write_figure(sheet, result, name, json_object_get(json_object_get(result, "peers"), name));
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(result, "peers"), name, peer)
+    {
+        write_figure(sheet, result, name, peer);
+    }
     write_figure(sheet, result, "worst", json_object_get(result, "worst"));
 }
 

@@ -249,9 +249,10 @@ static void add(struct columns *columns, const char *title, const char *peer,
 static void add_peers(struct columns *columns, const json_t *first)
 {
     const char *name;
-    for (size_t i = 0; (name = cohi_bench_peer_name(i)); i++) {
-        if (json_object_get(json_object_get(first, "peers"), name))
-            add(columns, name, name, fill_peer);
+    const json_t *peer;
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(first, "peers"), name, peer)
+    {
+        add(columns, name, name, fill_peer);
     }
     if (json_object_size(json_object_get(first, "peers")) == 0)
         return;
@@ -337,7 +338,8 @@ static int print_curve(const char *engine, json_t *results, size_t first)
         return -1;
     fill_table(results, curve, &columns, &table);
     const cohi_bench_case *row = case_named(text_at(one, "benchmark"));
-    printf("%s (%s): %s\nlimit: %s\n", curve, engine, row ? row->what : "", row ? row->limit : "");
+    printf("%s (%s): %s\nlimit: %s\n", curve, engine, row ? row->what : text_at(one, "what"),
+           row ? row->limit : text_at(one, "limit_is"));
     cohi_table_print(&table, "  ", stdout);
     putchar('\n');
     cohi_table_free(&table);
@@ -394,8 +396,24 @@ static void print_load(const json_t *report)
                                                                     : "on any core");
 }
 
+/* How many ranks shared which card, and how. */
+static void print_cards(const json_t *cards)
+{
+    size_t index;
+    const json_t *card;
+    json_array_foreach(cards, index, card)
+    {
+        printf("%" JSON_INTEGER_FORMAT " ranks on %s: %s\n",
+               json_integer_value(json_object_get(card, "ranks")), text_at(card, "name"),
+               text_at(card, "sharing"));
+    }
+    if (json_array_size(cards) > 0)
+        putchar('\n');
+}
+
 void cohi_bench_print_head(const json_t *report)
 {
+    print_cards(json_object_get(report, "cards"));
     print_peers(json_object_get(report, "peers"));
     print_load(report);
     print_noise(json_object_get(report, "noise"));
