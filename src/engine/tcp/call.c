@@ -208,6 +208,23 @@ static void give_up_call(cohi_tcp_link *link)
     link->state = COHI_TCP_CALLING;
 }
 
+/* None of what waits here was sent, so nothing of it can be there twice. A call from here tells whether
+ * the other side gave its own up, or is lost, or takes this rank for lost. */
+bool cohi_tcp_link_forget(cohi_tcp_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    bool forgets = link->state == COHI_TCP_OPEN && link->unconfirmed && !link->peer_left;
+    if (forgets) {
+        give_up_call(link);
+        link->in.from = 0;
+        link->unconfirmed = false;
+        if (atomic_load(&link->endpoint->leaving) && !link->out.requests.first)
+            link->state = COHI_TCP_IDLE;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return forgets;
+}
+
 /* Whether there is another place at which the rank may be, and it is being called. */
 static bool call_next(cohi_tcp_link *link)
 {
@@ -271,6 +288,7 @@ static cohi_tcp_end heed_welcome(cohi_tcp_link *link)
     if (error)
         return cohi_tcp_call_conclude(link, error);
     link->silent_ns = 0;
+    link->unconfirmed = false;
     if (welcome.reply == COHI_TCP_REPLY_OPEN)
         open_link(link);
     else if (welcome.reply == COHI_TCP_REPLY_CROSSED)
@@ -314,7 +332,8 @@ static bool accepts(const cohi_tcp_link *link, cohi_tcp_reply *reply)
     }
     if (atomic_load(&link->endpoint->fates[link->rank]) != COHI_TCP_ALIVE)
         *reply = COHI_TCP_REPLY_LOST;
-    else if (link->state == COHI_TCP_OPEN || (calling && link->endpoint->rank < link->rank))
+    else if ((link->state == COHI_TCP_OPEN && !link->unconfirmed)
+             || (calling && link->endpoint->rank < link->rank))
         *reply = COHI_TCP_REPLY_CROSSED;
     return *reply == COHI_TCP_REPLY_OPEN;
 }
@@ -337,6 +356,7 @@ void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd, cohi_seals *
         *seals = (cohi_seals){.out = NULL};
         link->fd = fd;
         link->silent_ns = 0;
+        link->unconfirmed = true;
         open_link(link);
     } else {
         cohi_os_close(fd);

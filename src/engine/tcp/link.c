@@ -191,6 +191,8 @@ void cohi_tcp_link_end(cohi_tcp_link *link, cohi_tcp_end end)
 
 void cohi_tcp_link_broke(cohi_tcp_link *link, int error)
 {
+    if (cohi_tcp_link_forget(link))
+        return;
     uint64_t limit_s = link->endpoint->link_timeout_ns / COHI_NS_PER_S;
     cohi_tcp_end end = {.loss = COHI_LOSS_LINK};
     if (error == ETIMEDOUT)
@@ -293,8 +295,9 @@ void cohi_tcp_link_lose(cohi_endpoint *endpoint, int rank)
 
 static void keep_alive(cohi_tcp_link *link)
 {
-    cohi_tcp_request *request =
-        link->out.spoke || link->out.armed ? NULL : cohi_tcp_request_new(link, COHI_TCP_KEEPALIVE);
+    cohi_tcp_request *request = link->out.spoke || link->out.armed || link->unconfirmed
+                                    ? NULL
+                                    : cohi_tcp_request_new(link, COHI_TCP_KEEPALIVE);
     if (request)
         cohi_tcp_request_submit(link, request, NULL);
     link->out.spoke = false;

@@ -88,11 +88,21 @@ static const char *take_frame(cohi_tcp_link *link, bool *taken)
     return cohi_tcp_serve(link, &frame);
 }
 
+/* A caller that sends has seen that it was answered. */
+static void confirm(cohi_tcp_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    link->unconfirmed = false;
+    pthread_mutex_unlock(&link->lock);
+}
+
 static const char *take_frames(cohi_tcp_link *link)
 {
     cohi_tcp_in *in = &link->in;
     const char *wrong = NULL;
     bool taken = true;
+    if (link->unconfirmed) /* set by this thread */
+        confirm(link);
     while (!wrong && taken && in->from < in->to)
         wrong = in->left > 0 ? absorb(link) : take_frame(link, &taken);
     if (in->from > 0 && in->left == 0)

@@ -299,7 +299,7 @@ void cohi_tcp_flush(cohi_tcp_link *link, const cohi_op *mine)
     cohi_tcp_out *out = &link->out;
     int error = 0;
     size_t moved, all = 0;
-    if (link->state != COHI_TCP_OPEN || out->broken)
+    if (link->state != COHI_TCP_OPEN || link->unconfirmed || out->broken)
         return;
     while (!error && has_something(out)) {
         error = all >= TURN_BYTES      ? EAGAIN

@@ -213,6 +213,9 @@ struct cohi_tcp_link {
     cohi_tls *tls;      /* of a call, until the handshake is through */
     cohi_tls_turn turn; /* what that waits for */
     bool complained;    /* that a call failed */
+    bool
+        unconfirmed; /* open for a caller of which nothing was heard since: it may have given up its
+                         * call before it was answered, so nothing is sent to it yet */
     unsigned char order[COHI_TCP_PLACES]; /* in which the peer's places are called */
     int places;                           /* of them */
     int at;                               /* the one that is called */
@@ -404,6 +407,9 @@ void cohi_tcp_link_call_again(cohi_tcp_link *link);
 
 /* Core says that the rank is lost. */
 void cohi_tcp_link_lose(cohi_endpoint *endpoint, int rank);
+
+/* Goes back to calling, where the link is unconfirmed and the caller has hung up. False: it has not. */
+bool cohi_tcp_link_forget(cohi_tcp_link *link);
 
 /* The thread's set of descriptors follows what the link waits for. Lock held. */
 void cohi_tcp_link_poll(cohi_tcp_link *link);
