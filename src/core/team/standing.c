@@ -19,9 +19,9 @@ COHI_OPCODE_TABLE(COHI_OP_FITS)
  * Who called what, in one word, so that it arrives whole however many ranks report at once: a bit
  * that says so, the low bits of the epoch, two operations, two ranks.
  */
-enum { EPOCH_AT = 48, EPOCH_BITS = 15, THEIR_OP_AT = 40, OUR_OP_AT = 32, OUR_RANK_AT = 16 };
+enum { EPOCH_AT = 50, EPOCH_BITS = 13, THEIR_OP_AT = 42, OUR_OP_AT = 34, OUR_RANK_AT = 17 };
 
-_Static_assert(COHI_RANKS_MAX <= 1 << 16, "two ranks and two operations fit in 48 bits");
+_Static_assert(COHI_WORLD_MAX < 1 << OUR_RANK_AT, "two ranks and two operations fit in 50 bits");
 
 static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, cohi_opcode theirs,
                               int their_rank)
@@ -70,7 +70,7 @@ void cohi_team_describe_call(const coh_team *team, int rank, uint32_t epoch, uns
 
 static coh_status report_mismatch(coh_team *team, const char *call, uint64_t word)
 {
-    enum { RANK = 0xffff, OP = 0xff };
+    enum { RANK = (1 << OUR_RANK_AT) - 1, OP = 0xff };
     int ours = (int)(word >> OUR_RANK_AT & RANK), theirs = (int)(word & RANK);
     uint32_t epoch = (uint32_t)(word >> EPOCH_AT);
     char our_call[128], their_call[128];
