@@ -6,7 +6,7 @@
 
 static void read_lost(cohi_slot *slot, int size, cohi_ranks *lost)
 {
-    for (int other = 0; other < size; other++) {
+    for (int other = 0; other < size && other < COHI_RANKS_MAX; other++) {
         if ((atomic_load(cohi_slot_verdict(slot, other)) & 0xff) == COHI_VERDICT_LOST)
             cohi_ranks_add(lost, other);
     }

@@ -9,6 +9,7 @@
 
 #include "bootstrap/board.h"
 #include "core/world/doing.h"
+#include "ranks.h"
 
 typedef struct cohi_facts {
     int32_t pid;          /* as the rank has written it; 0: it has not joined */

@@ -32,14 +32,14 @@ json_t *cohi_info_scale(int ranks, int hosts)
 {
     cohi_scale scale = cohi_scale_of(ranks, hosts);
     return json_pack(
-        "{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "ranks",
-        ranks, "ranks_at_most", COHI_RANKS_MAX, "hosts", hosts, "ranks_on_a_host", scale.locals,
-        "board_bytes", (json_int_t)scale.board_bytes, "board_reserved_bytes",
-        (json_int_t)scale.reserved_bytes, "rank_for_others_bytes", (json_int_t)scale.peers_bytes,
-        "rank_while_joining_bytes", (json_int_t)scale.joining_bytes, "through_rank_0_bytes",
-        (json_int_t)scale.root_bytes, "sockets_of_rank_0", scale.root_sockets,
-        "sockets_of_a_leader", scale.leader_sockets, "sockets_of_a_rank", scale.member_sockets,
-        "barrier_messages", scale.barrier_messages, "all_reduce_8_messages",
+        "{s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "ranks",
+        ranks, "ranks_at_most", COHI_WORLD_MAX, "ranks_on_a_host_at_most", COHI_RANKS_MAX, "hosts",
+        hosts, "ranks_on_a_host", scale.locals, "board_bytes", (json_int_t)scale.board_bytes,
+        "board_reserved_bytes", (json_int_t)scale.reserved_bytes, "rank_for_others_bytes",
+        (json_int_t)scale.peers_bytes, "rank_while_joining_bytes", (json_int_t)scale.joining_bytes,
+        "through_rank_0_bytes", (json_int_t)scale.root_bytes, "sockets_of_rank_0",
+        scale.root_sockets, "sockets_of_a_leader", scale.leader_sockets, "sockets_of_a_rank",
+        scale.member_sockets, "barrier_messages", scale.barrier_messages, "all_reduce_8_messages",
         scale.all_reduce_messages, "hint_messages_at_most", scale.hint_messages);
 }
 

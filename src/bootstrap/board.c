@@ -297,16 +297,16 @@ static coh_status check_memory(int size, size_t needed)
 static coh_status check_spec(const cohi_board_spec *spec)
 {
     int before = -1;
-    bool sound = spec->size > 0 && spec->size <= COHI_RANKS_MAX && locals_of(spec) > 0
-                 && locals_of(spec) <= spec->size;
+    bool sound = spec->size > 0 && spec->size <= COHI_WORLD_MAX && locals_of(spec) > 0
+                 && locals_of(spec) <= spec->size && locals_of(spec) <= COHI_RANKS_MAX;
     for (int i = 0; sound && spec->ranks && i < spec->count; before = spec->ranks[i++])
         sound = spec->ranks[i] > before && spec->ranks[i] < spec->size;
     if (sound)
         return COH_OK;
     return cohi_fail(COH_INVALID_ARGUMENT,
-                     "a board is for 1 to %d ranks of which those of its host are listed in "
-                     "ascending order; it was asked for %d of %d",
-                     COHI_RANKS_MAX, locals_of(spec), spec->size);
+                     "a host has 1 to %d ranks, listed in ascending order, of a world of up to %d; "
+                     "its board was asked for %d of %d",
+                     COHI_RANKS_MAX, COHI_WORLD_MAX, locals_of(spec), spec->size);
 }
 
 static coh_status map_new(size_t bytes, cohi_board *board)
@@ -343,8 +343,8 @@ coh_status cohi_board_create(const cohi_board_spec *spec, cohi_board *board)
 
 static bool numbers_fit(const cohi_board_head *head, size_t bytes)
 {
-    if (head->magic != COHI_BOARD_MAGIC || head->size == 0 || head->size > COHI_RANKS_MAX
-        || head->locals == 0 || head->locals > head->size)
+    if (head->magic != COHI_BOARD_MAGIC || head->size == 0 || head->size > COHI_WORLD_MAX
+        || head->locals == 0 || head->locals > head->size || head->locals > COHI_RANKS_MAX)
         return false;
     int size = (int)head->size, locals = (int)head->locals;
     return head->stride == cohi_slot_stride(size, locals)

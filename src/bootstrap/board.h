@@ -37,9 +37,10 @@
 #define COHI_BOARD_MAGIC UINT64_C(0x31647261626f6843)
 
 enum {
-    /* Of a world, over all hosts: waits show sets of ranks as bitmaps of this length. */
-    COHI_RANKS_MAX = 1024,
-    COHI_ROUNDS = 10, /* of a dissemination over as many */
+    COHI_RANKS_MAX = 1024, /* of a host: those that have slots on its board */
+    /* Of a world, over all hosts. What is in one word with two ranks or more has 17 bits for each. */
+    COHI_WORLD_MAX = (1 << 17) - 1,
+    COHI_ROUNDS = 17, /* of a dissemination over as many */
     COHI_TEAMS = 64,  /* that a rank can be in at once: the world, the host's, and others */
     COHI_LANE_BYTES = 65536,
     COHI_LANDING_BYTES = 512, /* words that a rank of another host puts, see core/message/lane.h */
@@ -159,7 +160,7 @@ typedef enum cohi_phase {
  * One wait of one thread of a rank, as others see it once it takes long. A rank has as many as
  * threads of it wait. Written by the thread, read by any rank or tool that asks why nothing moves.
  */
-enum { COHI_DOINGS = 24, COHI_SET_WORDS = COHI_RANKS_MAX / 64 };
+enum { COHI_DOINGS = 24, COHI_SPANS = 16 };
 
 enum {
     COHI_DOING_ANY = 1, /* any of those that it waits for can end it, else it takes the one */
@@ -185,8 +186,8 @@ typedef struct cohi_doing {
     atomic_uint word;                     /* that is waited for, as bits from above; 0: none */
     _Atomic uint64_t wanted, found, spot; /* its value to come, its value now, where it is */
     _Atomic uint64_t sequence;
-    _Atomic uint64_t looked_ns; /* it has looked in vain since then */
-    _Atomic uint64_t set[COHI_SET_WORDS];
+    _Atomic uint64_t looked_ns;       /* it has looked in vain since then */
+    _Atomic uint64_t set[COHI_SPANS]; /* first << 32 | last + 1, of neighbouring ranks; 0: none */
 } cohi_doing;
 
 /* What those threads of a rank do that are in no wait, as far as the rank could see. */

@@ -6,11 +6,11 @@
 /* The word on a rank: the wait status, COHI_ENDED, that it is stopped and in what, and the number of
  * its host plus one. */
 #define STOPPED (UINT64_C(1) << 33)
-enum { OP_SHIFT = 34, OP_BITS = 14, HOST_SHIFT = 48 };
+enum { OP_SHIFT = 34, OP_BITS = 13, HOST_SHIFT = 47 };
 #define OP_MASK  ((UINT64_C(1) << OP_BITS) - 1)
 #define END_MASK (COHI_ENDED | UINT64_C(0xffffffff))
 
-_Static_assert(COHI_RANKS_MAX < 1 << (64 - HOST_SHIFT), "the number of a host fits");
+_Static_assert(COHI_WORLD_MAX < 1 << (64 - HOST_SHIFT), "the number of a host and one fits");
 
 /* Replaces the bits of `mask`, unless one of `stands` is set. */
 static void write_bits(_Atomic uint64_t *word, uint64_t mask, uint64_t bits, uint64_t stands)

@@ -107,7 +107,7 @@ static coh_status parse_environment(const cohi_config *config, int *rank, int *s
     uint64_t rank_value = 0, size_value = 0, fd_value = 0;
     coh_status status = check_complete(config);
     if (status == COH_OK)
-        status = cohi_parse_count("COHORT_SIZE", config->size, 1, COHI_RANKS_MAX, &size_value);
+        status = cohi_parse_count("COHORT_SIZE", config->size, 1, COHI_WORLD_MAX, &size_value);
     if (status == COH_OK)
         status = cohi_parse_count("COHORT_RANK", config->rank, 0, size_value - 1, &rank_value);
     if (status == COH_OK)

@@ -47,7 +47,7 @@ coh_status cohi_environment_ask(const cohi_config *config, cohi_launch *launch)
     int port = 0;
     coh_status status = cohi_variables_check(&variables);
     if (status == COH_OK)
-        status = cohi_variable_count("WORLD_SIZE", 1, COHI_RANKS_MAX, &plain.size);
+        status = cohi_variable_count("WORLD_SIZE", 1, COHI_WORLD_MAX, &plain.size);
     if (status == COH_OK)
         status = cohi_variable_count("RANK", 0, (uint64_t)plain.size - 1, &plain.rank);
     if (status == COH_OK)

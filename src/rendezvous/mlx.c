@@ -56,9 +56,9 @@ coh_status cohi_mlx_ask(const cohi_config *config, cohi_launch *launch)
     coh_status status = cohi_variables_check(&variables);
     if (status == COH_OK)
         status = read_hosts(&hosts);
-    if (status == COH_OK && hosts.ranks > COHI_RANKS_MAX)
+    if (status == COH_OK && hosts.ranks > COHI_WORLD_MAX)
         status = cohi_fail(COH_LIMIT, "coh_init: MLX_HOSTFILE has %d ranks; there can be %d",
-                           hosts.ranks, COHI_RANKS_MAX);
+                           hosts.ranks, COHI_WORLD_MAX);
     if (status == COH_OK)
         status = cohi_variable_count("MLX_RANK", 0, (uint64_t)hosts.ranks - 1, &plain.rank);
     if (status != COH_OK)

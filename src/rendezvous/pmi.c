@@ -255,7 +255,7 @@ coh_status cohi_pmi_ask(const cohi_config *config, cohi_launch *launch)
     *launch = (cohi_launch)COHI_NO_LAUNCH;
     coh_status status = cohi_variables_check(&variables);
     if (status == COH_OK)
-        status = cohi_variable_count("PMI_SIZE", 1, COHI_RANKS_MAX, &launch->size);
+        status = cohi_variable_count("PMI_SIZE", 1, COHI_WORLD_MAX, &launch->size);
     if (status == COH_OK)
         status = cohi_variable_count("PMI_RANK", 0, (uint64_t)launch->size - 1, &launch->rank);
     if (status == COH_OK)

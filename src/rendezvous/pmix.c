@@ -264,9 +264,9 @@ static coh_status exchange(struct session *session, const cohi_config *config, c
         return status;
     launch->kept = session;
     launch->let_go = end_session;
-    if (session->size < 1 || session->size > COHI_RANKS_MAX || session->self.rank >= session->size)
+    if (session->size < 1 || session->size > COHI_WORLD_MAX || session->self.rank >= session->size)
         return cohi_fail(COH_LIMIT, "coh_init: PMIx says rank %u of %u; there can be %d ranks",
-                         session->self.rank, session->size, COHI_RANKS_MAX);
+                         session->self.rank, session->size, COHI_WORLD_MAX);
     launch->rank = (int)session->self.rank;
     launch->size = (int)session->size;
     if (launch->size == 1)

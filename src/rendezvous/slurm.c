@@ -88,7 +88,7 @@ coh_status cohi_slurm_ask(const cohi_config *config, cohi_launch *launch)
     int job = 0, step = 0;
     coh_status status = cohi_variables_check(&variables);
     if (status == COH_OK)
-        status = cohi_variable_count("SLURM_STEP_NUM_TASKS", 1, COHI_RANKS_MAX, &plain.size);
+        status = cohi_variable_count("SLURM_STEP_NUM_TASKS", 1, COHI_WORLD_MAX, &plain.size);
     if (status == COH_OK)
         status = cohi_variable_count("SLURM_PROCID", 0, (uint64_t)plain.size - 1, &plain.rank);
     if (status == COH_OK)

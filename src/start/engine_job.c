@@ -44,12 +44,12 @@ static void invite(const cohi_config *config, struct invitation *invitation, int
 
 static coh_status check_brought(const cohi_engine *engine, const cohi_launch *launch)
 {
-    if (launch->size >= 1 && launch->size <= COHI_RANKS_MAX && launch->rank >= 0
+    if (launch->size >= 1 && launch->size <= COHI_WORLD_MAX && launch->rank >= 0
         && launch->rank < launch->size)
         return COH_OK;
     return cohi_fail(COH_LIMIT,
                      "coh_init: engine %s says that this is rank %d of %d; there can be 1 to %d",
-                     engine->name, launch->rank, launch->size, COHI_RANKS_MAX);
+                     engine->name, launch->rank, launch->size, COHI_WORLD_MAX);
 }
 
 static coh_status share_id(const cohi_engine *engine, const cohi_config *config,

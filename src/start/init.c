@@ -150,12 +150,11 @@ coh_status coh_init(const coh_options *options, coh_world **world)
     return status;
 }
 
-static coh_status check_size(const char *call, int size)
+static coh_status check_size(const char *call, int size, int most)
 {
-    if (size >= 1 && size <= COHI_RANKS_MAX)
+    if (size >= 1 && size <= most)
         return COH_OK;
-    return cohi_fail(COH_INVALID_ARGUMENT, "%s: %d ranks; there can be 1 to %d", call, size,
-                     COHI_RANKS_MAX);
+    return cohi_fail(COH_INVALID_ARGUMENT, "%s: %d ranks; there can be 1 to %d", call, size, most);
 }
 
 static coh_status init_threads(int ranks, const coh_options *given, coh_world **worlds)
@@ -165,7 +164,7 @@ static coh_status init_threads(int ranks, const coh_options *given, coh_world **
     cohi_config config;
     coh_status status = read_options(call, given, worlds, &options, &config);
     if (status == COH_OK)
-        status = check_size(call, ranks);
+        status = check_size(call, ranks, COHI_RANKS_MAX);
     if (status != COH_OK)
         return status;
     warn_of_unknown_variables();
@@ -192,7 +191,7 @@ static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
     if (status == COH_OK && !id)
         status = cohi_fail(COH_INVALID_ARGUMENT, "%s: id is NULL", call);
     if (status == COH_OK)
-        status = check_size(call, size);
+        status = check_size(call, size, COHI_WORLD_MAX);
     if (status == COH_OK && (rank < 0 || rank >= size))
         status = cohi_fail(COH_UNKNOWN_RANK, "%s: rank %d of %d; ranks are 0 to %d", call, rank,
                            size, size - 1);

@@ -78,13 +78,14 @@ static void a_thread_is_bound_anew(test_rank *self)
 
 static void too_many_ranks(test_rank *self)
 {
-    enum { TOO_MANY = 65536 };
+    enum { TOO_MANY = 131072 };
     static coh_world *worlds[TOO_MANY];
     coh_options options = COH_OPTIONS_INIT;
     options.engine = self->engine;
-    CHECK_REFUSED(coh_init_threads(TOO_MANY, &options, worlds), COH_INVALID_ARGUMENT, "65536|1024");
+    CHECK_REFUSED(coh_init_threads(TOO_MANY, &options, worlds), COH_INVALID_ARGUMENT,
+                  "131072|1024");
     CHECK_REFUSED(coh_init_unique_id(&self->ids[0], 0, TOO_MANY, NULL, worlds),
-                  COH_INVALID_ARGUMENT, "65536|1024");
+                  COH_INVALID_ARGUMENT, "131072|131071");
 }
 
 /* A call that succeeds leaves no error message of what it tried on the way. */

@@ -97,9 +97,9 @@ static void bad_unique_ids(test_rank *self)
     CHECK_REFUSED(coh_init_unique_id(id, 0, 1, NULL, NULL), COH_INVALID_ARGUMENT, "NULL");
     CHECK_REFUSED(coh_init_unique_id(id, -1, 2, NULL, &world), COH_UNKNOWN_RANK, "-1|2");
     CHECK_REFUSED(coh_init_unique_id(id, 2, 2, NULL, &world), COH_UNKNOWN_RANK, "2");
-    CHECK_REFUSED(coh_init_unique_id(id, 0, 0, NULL, &world), COH_INVALID_ARGUMENT, "0|1|1024");
-    CHECK_REFUSED(coh_init_unique_id(id, 0, 70000, NULL, &world), COH_INVALID_ARGUMENT,
-                  "70000|1024");
+    CHECK_REFUSED(coh_init_unique_id(id, 0, 0, NULL, &world), COH_INVALID_ARGUMENT, "0|1|131071");
+    CHECK_REFUSED(coh_init_unique_id(id, 0, 170000, NULL, &world), COH_INVALID_ARGUMENT,
+                  "170000|131071");
     CHECK_REFUSED(coh_init_unique_id(&zero, 0, 1, NULL, &world), COH_INVALID_ARGUMENT, "id");
     CHECK(world == NULL);
 }

@@ -153,6 +153,16 @@ static coh_status doors_of(const coh_world *, int, cohi_doors **doors)
     return COH_OK;
 }
 
+static int door_of(const coh_world *world)
+{
+    return world->rank;
+}
+
+static int rank_behind(const coh_world *, int index)
+{
+    return index;
+}
+
 static cohi_lane *cohi_lane_from(const coh_world *, int from)
 {
     return &lanes[from];

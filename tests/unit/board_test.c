@@ -41,6 +41,41 @@ static void made_and_opened(void **state)
     cohi_board_close(&made); /* again is nothing */
 }
 
+/* The limit is that of a host: the world may be much larger. */
+static void few_of_a_large_world(void **state)
+{
+    enum { SIZE = 100000 };
+    static int many[COHI_RANKS_MAX + 1];
+    const int ranks[] = {5, SIZE - 1};
+    cohi_profile profile = cohi_profile_describe(cohi_host());
+    cohi_board_spec spec = {.size = SIZE,
+                            .ranks = ranks,
+                            .count = 2,
+                            .host = "here",
+                            .program = "program",
+                            .profile = &profile};
+    cohi_board board;
+    (void)state;
+    assert_int_equal(cohi_board_create(&spec, &board), COH_OK);
+    assert_non_null(cohi_board_slot(&board, 5));
+    assert_non_null(cohi_board_slot(&board, SIZE - 1));
+    assert_null(cohi_board_slot(&board, 99998));
+    atomic_store(cohi_slot_verdict(cohi_board_slot(&board, 5), SIZE - 1), 1);
+    cohi_board_tell_host(&board, 77777, "far");
+    cohi_board_tell_end(&board, 77777, 9);
+    cohi_told told = cohi_board_read(&board, 77777);
+    assert_true(told.ended);
+    assert_int_equal(told.wait_status, 9);
+    assert_string_equal(cohi_board_host_of(&board, 77777), "far");
+    cohi_board_close(&board);
+    for (int i = 0; i <= COHI_RANKS_MAX; i++)
+        many[i] = i;
+    spec.ranks = many;
+    spec.count = COHI_RANKS_MAX + 1;
+    assert_int_equal(cohi_board_create(&spec, &board), COH_INVALID_ARGUMENT);
+    assert_says("a host has 1 to 1024 ranks");
+}
+
 /* Slots and what is behind them do not overlap, for small and large worlds. */
 static void slots_lie_apart(void **state)
 {
@@ -353,6 +388,7 @@ static void processes_that_do_not_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_of_a_large_world),
         cmocka_unit_test(made_and_opened),
         cmocka_unit_test(slots_lie_apart),
         cmocka_unit_test(only_ranks_of_the_host_have_slots),

@@ -41,14 +41,42 @@ static void waits_in_words(void **state)
     word.word = (cohi_awaited_word){true, false, COH_U64, COH_GE, 3, 2, 128};
     cohi_doing_show(world, &word, 1, &shown);
     assert_string_equal(listed(world), "rank 2: u64 >= 3, is 2, offset 128");
-    cohi_ranks_add(&message.ranks, 0);
-    cohi_ranks_add(&message.ranks, 3);
+    cohi_spans_add(&message.ranks, 0);
+    cohi_spans_add(&message.ranks, 3);
     cohi_doing_show(world, &message, 1, &other);
     assert_string_equal(listed(world), "rank 2: u64 >= 3, is 2, offset 128; any of 0 and 3, tag 7");
     cohi_doing_hide(&shown);
     assert_string_equal(listed(world), "any of 0 and 3, tag 7");
     cohi_doing_hide(&other);
     free_world(world);
+}
+
+/* Sets of ranks: exact as long as the spans suffice, whatever the order; a superset beyond that. */
+static void sets_of_ranks(void **state)
+{
+    enum { SIZE = COHI_WORLD_MAX };
+    static const int order[] = {7, 100000, 5, 6, 3, 100001, SIZE - 1, 4, 0};
+    cohi_spans spans = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        cohi_spans_add(&spans, order[i]);
+    for (int rank = 0; rank < SIZE; rank++) {
+        bool wanted = rank == 0 || (rank >= 3 && rank <= 7) || rank == 100000 || rank == 100001
+                      || rank == SIZE - 1;
+        assert_int_equal(cohi_spans_have(&spans, rank), wanted);
+    }
+    spans = (cohi_spans){0};
+    for (int rank = 0; rank < SIZE; rank++)
+        cohi_spans_add(&spans, rank);
+    assert_int_equal(spans.span[0].end, SIZE);
+    assert_int_equal(spans.span[1].end, 0);
+    spans = (cohi_spans){0};
+    for (int rank = 0; rank < 1000; rank += 3)
+        cohi_spans_add(&spans, rank);
+    for (int rank = 0; rank < 1000; rank += 3)
+        assert_true(cohi_spans_have(&spans, rank));
+    assert_false(cohi_spans_have(&spans, 1));
+    assert_false(cohi_spans_have(&spans, 1000));
 }
 
 /* A word that changes without being what is waited for leaves the wait the same. */
@@ -88,6 +116,7 @@ static void sentences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sets_of_ranks),
         cmocka_unit_test(waits_in_words),
         cmocka_unit_test(values_that_change),
         cmocka_unit_test(sentences),

@@ -8,7 +8,7 @@
 #ifndef COHI_TOOLS_RUN_FOLD_H
 #define COHI_TOOLS_RUN_FOLD_H
 
-#include "core/world/doing.h"
+#include "ranks.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -39,24 +39,24 @@ struct past {
 struct cohi_survey {
     uint64_t last_ns;
     unsigned number;
-    cohi_ranks
-        wanted; /* the last look came to them: this rank waits for them, or one that it waits for */
+    bool *
+        wanted; /* [size]: the last look came to them: this rank waits for them, or one that it waits
+                   * for */
     int asked[2];      /* who is next, of those that are not mapped: not wanted, wanted */
     cohi_slot *images; /* [size] of those; the part that a rank publishes of itself */
     struct past pasts[];
 };
 
-/* One look. */
+/* One look. Sets of ranks are arrays of the world's size. */
 struct look {
     coh_world *world;
     struct cohi_survey *survey;
     uint64_t now_ns;
-    cohi_ranks seen;
-    int order[COHI_RANKS_MAX]; /* of those seen, this rank first */
     int count;
-    unsigned char states[COHI_RANKS_MAX];
-    unsigned char certain[COHI_RANKS_MAX];
-    uint64_t verdicts[COHI_RANKS_MAX];
+    int *order; /* [count], of those seen, this rank first */
+    uint64_t *verdicts;
+    unsigned char *states;
+    bool *seen, *certain, *stuck, *core;
 };
 
 /* ---- memory ---- */
@@ -67,22 +67,54 @@ static struct cohi_survey *survey_of(coh_world *world)
         return world->survey;
     size_t bytes = sizeof *world->survey + (size_t)world->size * sizeof(struct past);
     struct cohi_survey *made = calloc(1, bytes);
+    if (made)
+        made->wanted = calloc((size_t)world->size, sizeof *made->wanted);
     if (made && world->remote)
         made->images = calloc((size_t)world->size, sizeof *made->images);
-    if (made && world->remote && !made->images) {
-        free(made);
-        made = NULL;
-    }
     world->survey = made;
-    return made;
+    if (made && (!made->wanted || (world->remote && !made->images)))
+        cohi_survey_close(world);
+    return world->survey;
 }
 
 void cohi_survey_close(coh_world *world)
 {
-    if (world->survey)
+    if (world->survey) {
         free(world->survey->images);
+        free(world->survey->wanted);
+    }
     free(world->survey);
     world->survey = NULL;
+}
+
+static void free_look(struct look *look)
+{
+    free(look->order);
+    free(look->verdicts);
+    free(look->states);
+    free(look->seen);
+}
+
+/* False: there is no memory for it. */
+static bool make_look(coh_world *world, struct cohi_survey *survey, struct look *look)
+{
+    enum { SETS = 4 };
+    size_t size = (size_t)world->size;
+    *look = (struct look){.world = world,
+                          .survey = survey,
+                          .now_ns = cohi_now_ns(),
+                          .order = calloc(size, sizeof *look->order),
+                          .verdicts = calloc(size, sizeof *look->verdicts),
+                          .states = calloc(size, sizeof *look->states),
+                          .seen = calloc(SETS * size, sizeof *look->seen)};
+    if (!look->order || !look->verdicts || !look->states || !look->seen) {
+        free_look(look);
+        return false;
+    }
+    look->certain = look->seen + size;
+    look->stuck = look->certain + size;
+    look->core = look->stuck + size;
+    return true;
 }
 
 /* ---- one rank ---- */
@@ -123,7 +155,7 @@ static void ask_next(coh_world *world, struct cohi_survey *survey)
         if (left[matters] == 0)
             continue;
         *next = (rank + 1) % world->size;
-        if (mapped_slot(world, rank) || cohi_ranks_has(&survey->wanted, rank) != matters)
+        if (mapped_slot(world, rank) || survey->wanted[rank] != matters)
             continue;
         ask(world, survey, rank);
         left[matters]--;
@@ -259,9 +291,9 @@ static void count_time(const struct look *look, int rank, enum state state)
 
 static void visit(struct look *look, int rank)
 {
-    if (rank < 0 || rank >= look->world->size || cohi_ranks_has(&look->seen, rank))
+    if (rank < 0 || rank >= look->world->size || look->seen[rank])
         return;
-    cohi_ranks_add(&look->seen, rank);
+    look->seen[rank] = true;
     look->order[look->count++] = rank;
 }
 
@@ -274,7 +306,7 @@ static void visit_awaited(struct look *look, int rank)
             continue;
         visit(look, awaited.rank);
         for (int of = 0; awaited.rank < 0 && of < look->world->size; of++)
-            if (cohi_ranks_has(&awaited.ranks, of))
+            if (cohi_spans_have(&awaited.ranks, of))
                 visit(look, of);
     }
 }
@@ -298,27 +330,27 @@ static void look_at_all(struct look *look)
 
 /* ---- the graph ---- */
 
-static int count_of(const cohi_ranks *ranks)
+static int count_of(const struct look *look, const bool *ranks)
 {
     int count = 0;
-    for (int i = 0; i < COHI_SET_WORDS; i++)
-        count += __builtin_popcountll(ranks->words[i]);
+    for (int i = 0; i < look->count; i++)
+        count += ranks[look->order[i]];
     return count;
 }
 
-static bool can_end(const cohi_awaited *awaited, const cohi_ranks *stuck, int size)
+static bool can_end(const cohi_awaited *awaited, const bool *stuck, int size)
 {
     if (awaited->rank >= 0)
-        return awaited->rank >= size || !cohi_ranks_has(stuck, awaited->rank);
+        return awaited->rank >= size || !stuck[awaited->rank];
     for (int rank = 0; rank < size; rank++)
-        if (cohi_ranks_has(&awaited->ranks, rank) && !cohi_ranks_has(stuck, rank))
+        if (!stuck[rank] && cohi_spans_have(&awaited->ranks, rank))
             return true;
     return false;
 }
 
 /* Whether one of its threads may go on while those of `stuck` do not. One that changes meanwhile
  * does. */
-static bool can_go(const struct look *look, int rank, const cohi_ranks *stuck)
+static bool can_go(const struct look *look, int rank, const bool *stuck)
 {
     cohi_awaited awaited;
     cohi_slot *slot = slot_of(look, rank);
@@ -344,19 +376,16 @@ static bool is_candidate(const struct look *look, int rank, bool certain)
 }
 
 /* The ranks that remain when all that can go on are removed. */
-static void take_away(const struct look *look, bool certain, cohi_ranks *stuck)
+static void take_away(const struct look *look, bool certain, bool *stuck)
 {
-    *stuck = (cohi_ranks){{0}};
     for (int i = 0; i < look->count; i++)
-        if (is_candidate(look, look->order[i], certain))
-            cohi_ranks_add(stuck, look->order[i]);
+        stuck[look->order[i]] = is_candidate(look, look->order[i], certain);
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < look->count; i++) {
             int rank = look->order[i];
-            if (look->states[rank] == HELD && cohi_ranks_has(stuck, rank)
-                && can_go(look, rank, stuck)) {
-                cohi_ranks_drop(stuck, rank);
+            if (look->states[rank] == HELD && stuck[rank] && can_go(look, rank, stuck)) {
+                stuck[rank] = false;
                 changed = true;
             }
         }
@@ -369,39 +398,38 @@ static bool awaits(const struct look *look, int rank, int other)
     cohi_slot *slot = slot_of(look, rank);
     for (int i = 0; i < COHI_DOINGS; i++)
         if (cohi_doing_read(&slot->doings[i], &awaited)
-            && (awaited.rank < 0 ? cohi_ranks_has(&awaited.ranks, other) : awaited.rank == other))
+            && (awaited.rank < 0 ? cohi_spans_have(&awaited.ranks, other) : awaited.rank == other))
             return true;
     return false;
 }
 
-static bool is_awaited(const struct look *look, int rank, const cohi_ranks *by)
+static bool is_awaited(const struct look *look, int rank, const bool *by)
 {
     for (int i = 0; i < look->count; i++)
-        if (cohi_ranks_has(by, look->order[i]) && look->states[look->order[i]] == HELD
+        if (by[look->order[i]] && look->states[look->order[i]] == HELD
             && awaits(look, look->order[i], rank))
             return true;
     return false;
 }
 
 /* Of those that will wait for ever, the ones in this state. */
-static void select_in(const struct look *look, const cohi_ranks *stuck, enum state state,
-                      cohi_ranks *selected)
+static void select_in(const struct look *look, const bool *stuck, enum state state, bool *selected)
 {
     for (int i = 0; i < look->count; i++)
-        if (cohi_ranks_has(stuck, look->order[i]) && look->states[look->order[i]] == state)
-            cohi_ranks_add(selected, look->order[i]);
+        if (stuck[look->order[i]] && look->states[look->order[i]] == state)
+            selected[look->order[i]] = true;
 }
 
 /* The circle: without those that only wait for it, since nobody waits for them. */
-static void find_circle(const struct look *look, const cohi_ranks *stuck, cohi_ranks *circle)
+static void find_circle(const struct look *look, const bool *stuck, bool *circle)
 {
     select_in(look, stuck, HELD, circle);
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < look->count; i++) {
             int rank = look->order[i];
-            if (cohi_ranks_has(circle, rank) && !is_awaited(look, rank, circle)) {
-                cohi_ranks_drop(circle, rank);
+            if (circle[rank] && !is_awaited(look, rank, circle)) {
+                circle[rank] = false;
                 changed = true;
             }
         }
@@ -409,12 +437,11 @@ static void find_circle(const struct look *look, const cohi_ranks *stuck, cohi_r
 }
 
 /* The ranks to blame: those that do not even wait; else those that wait for each other. */
-static void find_core(const struct look *look, const cohi_ranks *stuck, cohi_ranks *core)
+static void find_core(const struct look *look, const bool *stuck, bool *core)
 {
-    *core = (cohi_ranks){{0}};
     select_in(look, stuck, STOPPED, core);
     select_in(look, stuck, INSIDE, core);
-    if (count_of(core) == 0)
+    if (count_of(look, core) == 0)
         find_circle(look, stuck, core);
 }
 
@@ -449,7 +476,7 @@ static void describe_one(const struct look *look, int rank, cohi_awaited *like, 
 }
 
 /* "rank 0 receives from 1 (tag 1), 1 from 2, 2 from 0" */
-static void describe_all(const struct look *look, const cohi_ranks *stuck, char *text, size_t room)
+static void describe_all(const struct look *look, const bool *stuck, char *text, size_t room)
 {
     enum { TOLD = 8 };
     cohi_awaited like;
@@ -459,7 +486,7 @@ static void describe_all(const struct look *look, const cohi_ranks *stuck, char 
     text[0] = '\0';
     for (int rank = 0; rank < look->world->size; rank++) {
         char one[160];
-        if (!cohi_ranks_has(stuck, rank))
+        if (!stuck[rank])
             continue;
         if (told >= TOLD || length + sizeof one > room) {
             left++;
@@ -499,7 +526,7 @@ static void send_circle(coh_world *world, const char *text)
 
 /* ---- judging ---- */
 
-static void pass_verdicts(struct look *look, const cohi_ranks *core)
+static void pass_verdicts(struct look *look, const bool *core)
 {
     for (int i = 0; i < look->count; i++) {
         int rank = look->order[i];
@@ -507,7 +534,7 @@ static void pass_verdicts(struct look *look, const cohi_ranks *core)
         unsigned op = stopped && cohi_far(look->world, rank)
                           ? cohi_board_read(look->world->board, rank).op
                           : atomic_load(&slot_of(look, rank)->op);
-        if (cohi_ranks_has(core, rank))
+        if (core[rank])
             look->verdicts[rank] =
                 cohi_verdict(stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK, 0, (int)op);
     }
@@ -515,12 +542,12 @@ static void pass_verdicts(struct look *look, const cohi_ranks *core)
 }
 
 /* A rank that waits for itself fails by itself, and may then go on. */
-static bool is_own_affair(const struct look *look, const cohi_ranks *core, int rank)
+static bool is_own_affair(const struct look *look, const bool *core, int rank)
 {
-    return count_of(core) == 1 && cohi_ranks_has(core, rank) && look->states[rank] == HELD;
+    return count_of(look, core) == 1 && core[rank] && look->states[rank] == HELD;
 }
 
-static bool is_affair_of_another(const struct look *look, const cohi_ranks *core)
+static bool is_affair_of_another(const struct look *look, const bool *core)
 {
     for (int i = 1; i < look->count; i++)
         if (is_own_affair(look, core, look->order[i]))
@@ -528,23 +555,21 @@ static bool is_affair_of_another(const struct look *look, const cohi_ranks *core
     return false;
 }
 
-static coh_status judge(struct look *look, const cohi_ranks *stuck, const char *call,
-                        const char *hint)
+static coh_status judge(struct look *look, const bool *stuck, const char *call, const char *hint)
 {
     char text[COHI_CIRCLE_BYTES];
-    cohi_ranks core;
     coh_world *world = look->world;
-    find_core(look, stuck, &core);
+    find_core(look, stuck, look->core);
     describe_all(look, stuck, text, sizeof text);
-    if (count_of(&core) == 0 || is_own_affair(look, &core, world->rank))
+    if (count_of(look, look->core) == 0 || is_own_affair(look, look->core, world->rank))
         return cohi_world_fail(world, call, COH_STALLED,
                                "waits for something that can no longer come: %s%s%s", text,
                                hint ? "; " : "", hint ? hint : "");
-    if (is_affair_of_another(look, &core))
+    if (is_affair_of_another(look, look->core))
         return COH_OK;
     write_circle(world->board->head, text);
     send_circle(world, text);
-    pass_verdicts(look, &core);
+    pass_verdicts(look, look->core);
     return COH_OK;
 }
 
@@ -552,23 +577,19 @@ static coh_status look_once(coh_world *world, struct cohi_survey *survey, const 
                             const char *hint)
 {
     coh_status status = COH_OK;
-    struct look *now = calloc(1, sizeof *now);
-    if (!now) /* then nothing is known this time */
+    struct look now;
+    if (!make_look(world, survey, &now)) /* then nothing is known this time */
         return COH_OK;
-    now->world = world;
-    now->survey = survey;
-    now->now_ns = cohi_now_ns();
-    look_at_all(now);
-    survey->wanted = now->seen;
+    look_at_all(&now);
+    memcpy(survey->wanted, now.seen, (size_t)world->size * sizeof *now.seen);
     for (int certain = 1; certain >= 0 && status == COH_OK; certain--) {
-        cohi_ranks stuck;
-        take_away(now, certain, &stuck);
-        if (cohi_ranks_has(&stuck, world->rank)) {
-            status = judge(now, &stuck, call, hint);
+        take_away(&now, certain, now.stuck);
+        if (now.stuck[world->rank]) {
+            status = judge(&now, now.stuck, call, hint);
             break;
         }
     }
-    free(now);
+    free_look(&now);
     return status;
 }
 

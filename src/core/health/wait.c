@@ -110,7 +110,7 @@ static cohi_awaited awaited_by(const cohi_wait *wait)
     if (wait->word)
         wait->word(wait->waiting, &awaited.word);
     for (int rank = 0; !wait->list && awaited.rank < 0 && rank < world->size; rank++)
-        cohi_ranks_add(&awaited.ranks, rank);
+        cohi_spans_add(&awaited.ranks, rank);
     return awaited;
 }
 
@@ -174,7 +174,7 @@ static void warn_of_any(cohi_wait *wait, const cohi_awaited *awaited)
     if (!is_to_warn(wait))
         return;
     for (int rank = 0; rank < wait->world->size; rank++) {
-        if (rank == wait->world->rank || !cohi_ranks_has(&awaited->ranks, rank))
+        if (rank == wait->world->rank || !cohi_spans_have(&awaited->ranks, rank))
             continue;
         more += told == TOLD;
         if (told == TOLD)

@@ -42,7 +42,7 @@ typedef struct cohi_wait {
     bool ends;         /* by itself, at a time that the caller gave */
     const char *hint;  /* what else to say when it cannot end, or NULL */
     /* Of whom any can end it, where that is not every rank; or NULL. */
-    void (*list)(const void *waiting, cohi_ranks *ranks);
+    void (*list)(const void *waiting, cohi_spans *ranks);
     /* The word that it is for; or NULL. */
     void (*word)(const void *waiting, cohi_awaited_word *word);
     const void *waiting; /* passed to both */

@@ -40,6 +40,12 @@ coh_status cohi_lane_doors(coh_world *world, cohi_doors **doors)
     return doors_of(world, world->rank, doors);
 }
 
+/* Doors are for ranks of one host, by their numbers on its board. */
+static int door_of(const coh_world *world)
+{
+    return cohi_board_index(world->board, world->rank);
+}
+
 coh_status cohi_lane_open(coh_world *world, int to, cohi_lane_out *out)
 {
     cohi_lane *lane = place_of(world, to, world->rank);
@@ -49,7 +55,8 @@ coh_status cohi_lane_open(coh_world *world, int to, cohi_lane_out *out)
         status = doors_of(world, to, &doors);
     if (status != COH_OK)
         return status;
-    atomic_fetch_or(&doors->from[world->rank / 64], UINT64_C(1) << world->rank % 64);
+    int own = door_of(world);
+    atomic_fetch_or(&doors->from[own / 64], UINT64_C(1) << own % 64);
     atomic_fetch_add(&doors->opened, 1);
     *out = (cohi_lane_out){.lane = lane};
     return COH_OK;

@@ -158,6 +158,8 @@ static bool has_come(cohi_mailbox *box)
 
 static void activate(cohi_mailbox *box, int from)
 {
+    if (from < 0)
+        return;
     cohi_partner *partner = &box->partners[from];
     if (partner->in.lane || !cohi_mailbox_by_lane(box->world, from))
         return;
@@ -167,14 +169,22 @@ static void activate(cohi_mailbox *box, int from)
     atomic_store_explicit(&box->active_count, count + 1, memory_order_release);
 }
 
+/* A bit of the doors is a rank of the host, by its number on the board. */
+static int rank_behind(const coh_world *world, int index)
+{
+    const cohi_board *board = world->board;
+    int rank = index < (int)board->head->locals ? cohi_board_ranks(board)[index] : -1;
+    return rank < world->size ? rank : -1; /* whoever has damaged the board, it stays in bounds */
+}
+
 static void see_doors(cohi_mailbox *box)
 {
     uint32_t opened = atomic_load(&box->doors->opened);
     if (opened == atomic_load_explicit(&box->opened_seen, memory_order_relaxed))
         return;
-    for (int base = 0; base < box->world->size; base += 64)
+    for (int base = 0; base < COHI_RANKS_MAX; base += 64)
         for (uint64_t bits = atomic_load(&box->doors->from[base / 64]); bits; bits &= bits - 1)
-            activate(box, base + __builtin_ctzll(bits));
+            activate(box, rank_behind(box->world, base + __builtin_ctzll(bits)));
     atomic_store_explicit(&box->opened_seen, opened, memory_order_relaxed);
 }
 

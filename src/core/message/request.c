@@ -250,18 +250,18 @@ static void begin(const struct waiting *waiting, cohi_wait *wait)
 
 /* Who can end the wait: the ranks that the requests are with; this one itself, if its own thread
  * carries out a started collective. */
-static void list_peers(const void *arg, cohi_ranks *ranks)
+static void list_peers(const void *arg, cohi_spans *ranks)
 {
     const struct waiting *waiting = arg;
     for (size_t i = 0; i < waiting->count; i++) {
         coh_request *request = waiting->requests[i];
         int peer = request ? atomic_load(&request->peer) : -1;
         if (request && request->error)
-            cohi_ranks_add(ranks, waiting->world->rank);
+            cohi_spans_add(ranks, waiting->world->rank);
         else if (request && peer != COH_ANY_RANK)
-            cohi_ranks_add(ranks, peer);
+            cohi_spans_add(ranks, peer);
         for (int of = 0; request && peer == COH_ANY_RANK && of < request->team->size; of++)
-            cohi_ranks_add(ranks, request->team->ranks[of]);
+            cohi_spans_add(ranks, request->team->ranks[of]);
     }
 }
 

@@ -23,9 +23,9 @@
 #include <stdio.h>
 
 /* Fields: a rank + 1, or 0 for none; KIND: a cohi_verdict_kind. */
-enum { FIELD_BITS = 16, TAIL_AT = 0, NEXT_AT = 16, DEAD_AT = 32, KIND_AT = 48, KIND_BITS = 4 };
+enum { FIELD_BITS = 17, TAIL_AT = 0, NEXT_AT = 17, DEAD_AT = 34, KIND_AT = 51, KIND_BITS = 4 };
 
-_Static_assert(COHI_RANKS_MAX < 1 << FIELD_BITS, "a field holds a rank + 1");
+_Static_assert(COHI_WORLD_MAX < 1 << FIELD_BITS, "a field holds a rank + 1");
 
 #define FIELD      ((UINT64_C(1) << FIELD_BITS) - 1)
 #define KIND       ((UINT64_C(1) << KIND_BITS) - 1)

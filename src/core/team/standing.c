@@ -1,27 +1,35 @@
 #include "core/team/standing.h"
 
+#include "base/clock.h"
 #include "core/team/agree.h"
 #include "core/team/apart.h"
 #include "core/health/control.h"
+#include "core/health/far.h"
+#include "core/health/peer.h"
 #include "core/health/verdict.h"
+#include "core/team/levels.h"
 #include "core/team/mark.h"
 #include "core/team/terms.h"
 #include "core/world/world.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #define COHI_OP_FITS(constant, value, name) \
     _Static_assert((value) < 1 << (31 - COHI_PRINT_OP_AT), "an operation fits a fingerprint");
 COHI_OPCODE_TABLE(COHI_OP_FITS)
 #undef COHI_OP_FITS
 
+/* How long after a member has left there may be an explanation. */
+#define REASON_NS (400 * COHI_NS_PER_MS)
+
 /*
  * Who called what, in one word, so that it arrives whole however many ranks report at once: a bit
  * that says so, the low bits of the epoch, two operations, two ranks.
  */
-enum { EPOCH_AT = 48, EPOCH_BITS = 15, THEIR_OP_AT = 40, OUR_OP_AT = 32, OUR_RANK_AT = 16 };
+enum { EPOCH_AT = 50, EPOCH_BITS = 13, THEIR_OP_AT = 42, OUR_OP_AT = 34, OUR_RANK_AT = 17 };
 
-_Static_assert(COHI_RANKS_MAX <= 1 << 16, "two ranks and two operations fit in 48 bits");
+_Static_assert(COHI_WORLD_MAX < 1 << OUR_RANK_AT, "two ranks and two operations fit in 50 bits");
 
 static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, cohi_opcode theirs,
                               int their_rank)
@@ -68,9 +76,41 @@ void cohi_team_describe_call(const coh_team *team, int rank, uint32_t epoch, uns
         snprintf(text, room, "%s", cohi_opcode_name(op));
 }
 
+static void tell_broken_to(coh_team *team, int index, uint64_t word)
+{
+    coh_world *world = team->world;
+    static const uint32_t set = 1;
+    int to = team->ranks[index];
+    size_t place = cohi_slot_meet_offset(world->size, team->number) + offsetof(cohi_meet, mismatch);
+    (void)cohi_control_put(world, to, place, &word, sizeof word);
+    (void)cohi_control_fence(world);
+    (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &set, sizeof set);
+}
+
+static void tell_broken(coh_team *team, uint64_t word)
+{
+    for (int i = 0; i < team->size; i++)
+        tell_broken_to(team, i, word);
+}
+
+/*
+ * The leader of a host, who hears of a mismatch, tells the members of other hosts before its call
+ * returns: whoever found it has told them too, but that may still be on its way when this rank leaves
+ * and they see it gone.
+ */
+static void pass_on(coh_team *team, const char *call, uint64_t word)
+{
+    cohi_opcode op = (cohi_opcode)atomic_load(&team->world->slot->op);
+    const cohi_entry entry = cohi_entry_of(team, call, op);
+    for (int i = 0; i < team->size; i++)
+        if (!team->meets[i])
+            tell_broken_to(team, i, word);
+    (void)cohi_agree_quiet(&entry);
+}
+
 static coh_status report_mismatch(coh_team *team, const char *call, uint64_t word)
 {
-    enum { RANK = 0xffff, OP = 0xff };
+    enum { RANK = (1 << OUR_RANK_AT) - 1, OP = 0xff };
     int ours = (int)(word >> OUR_RANK_AT & RANK), theirs = (int)(word & RANK);
     uint32_t epoch = (uint32_t)(word >> EPOCH_AT);
     char our_call[128], their_call[128];
@@ -78,7 +118,10 @@ static coh_status report_mismatch(coh_team *team, const char *call, uint64_t wor
     cohi_team_describe_call(team, theirs, epoch, word >> THEIR_OP_AT & OP, their_call,
                             sizeof their_call);
     atomic_store(&team->world->slot->alarm, 1); /* the report may be ahead of its alarm */
+    bool first = !team->told;
     team->told = true;
+    if (first && team->levels && cohi_levels_leads(team))
+        pass_on(team, call, word);
     (void)cohi_world_fail(team->world, call, COH_MISMATCH,
                           "rank %d called %s where rank %d called %s; all %s must make the same "
                           "collective calls in the same order",
@@ -112,25 +155,34 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
     return COH_OK;
 }
 
+/*
+ * A member of another host that has left may have had a reason that is still on its way here: the one
+ * that found it told all members, and this one left as soon as it had heard. Inside a host all see
+ * the same memory. In the last meeting members leave as soon as they can, and have no reason.
+ */
+static coh_status await_reason(coh_team *team, const char *call, int rank)
+{
+    static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
+    coh_world *world = team->world;
+    coh_status status = cohi_team_standing(team, call);
+    uint64_t deadline_ns = cohi_now_ns() + REASON_NS;
+    bool may_come =
+        cohi_far(world, rank) && cohi_peer_has_left(world, rank) && !atomic_load(&world->parting);
+    while (status == COH_OK && may_come && cohi_now_ns() < deadline_ns) {
+        if (world->engine->lifecycle->progress)
+            world->engine->lifecycle->progress(world->endpoint);
+        nanosleep(&moment, NULL);
+        status = cohi_team_standing(team, call);
+    }
+    return status;
+}
+
 coh_status cohi_team_unreachable_error(coh_team *team, const char *call, int rank)
 {
-    coh_status status = cohi_team_standing(team, call);
+    coh_status status = await_reason(team, call, rank);
     if (status != COH_OK)
         return status;
     return name_team(team, rank, cohi_verdict_presume(team->world, call, rank, COHI_LOSS_LEFT));
-}
-
-static void tell_broken(coh_team *team, uint64_t word)
-{
-    coh_world *world = team->world;
-    static const uint32_t set = 1;
-    size_t place = cohi_slot_meet_offset(world->size, team->number) + offsetof(cohi_meet, mismatch);
-    for (int i = 0; i < team->size; i++) {
-        int to = team->ranks[i];
-        (void)cohi_control_put(world, to, place, &word, sizeof word);
-        (void)cohi_control_fence(world);
-        (void)cohi_control_put(world, to, offsetof(cohi_slot, alarm), &set, sizeof set);
-    }
 }
 
 /* A level's epochs are its own. */

@@ -8,6 +8,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- sets ---- */
+
+bool cohi_spans_have(const cohi_spans *spans, int rank)
+{
+    for (int i = 0; i < COHI_SPANS; i++)
+        if (rank >= spans->span[i].first && rank < spans->span[i].end)
+            return true;
+    return false;
+}
+
+/* How far a span is from reaching the rank. */
+static int distance(const struct cohi_span *span, int rank)
+{
+    return rank < span->first ? span->first - rank : rank - span->end + 1;
+}
+
+/* The next free span, where the rank touches none; else the one that it is nearest to. */
+static struct cohi_span *span_for(cohi_spans *spans, int rank)
+{
+    struct cohi_span *nearest = &spans->span[0];
+    for (int i = 0; i < COHI_SPANS; i++) {
+        struct cohi_span *span = &spans->span[i];
+        if (span->end == 0)
+            return i > 0 && distance(nearest, rank) == 1 ? nearest : span;
+        if (distance(span, rank) < distance(nearest, rank))
+            nearest = span;
+    }
+    return nearest;
+}
+
+void cohi_spans_add(cohi_spans *spans, int rank)
+{
+    if (cohi_spans_have(spans, rank))
+        return;
+    struct cohi_span *span = span_for(spans, rank);
+    if (span->end == 0)
+        *span = (struct cohi_span){rank, rank + 1};
+    span->first = rank < span->first ? rank : span->first;
+    span->end = rank >= span->end ? rank + 1 : span->end;
+}
+
+/* The first rank of the set from `from` on; -1: there is none. */
+static int next_in(const cohi_spans *spans, int from)
+{
+    int next = -1;
+    for (int i = 0; i < COHI_SPANS; i++) {
+        const struct cohi_span *span = &spans->span[i];
+        int first = span->first > from ? span->first : from;
+        if (first < span->end && (next < 0 || first < next))
+            next = first;
+    }
+    return next;
+}
+
 /* ---- showing ---- */
 
 static cohi_doing *claim(cohi_slot *slot)
@@ -58,8 +112,10 @@ static void write_doing(cohi_doing *doing, const cohi_awaited *awaited)
     atomic_store(&doing->wanted, awaited->word.wanted);
     atomic_store(&doing->spot, awaited->word.spot);
     atomic_store(&doing->sequence, awaited->sequence);
-    for (int i = 0; awaited->rank < 0 && i < COHI_SET_WORDS; i++)
-        atomic_store(&doing->set[i], awaited->ranks.words[i]);
+    for (int i = 0; awaited->rank < 0 && i < COHI_SPANS; i++) {
+        const struct cohi_span *span = &awaited->ranks.span[i];
+        atomic_store(&doing->set[i], (uint64_t)(uint32_t)span->first << 32 | (uint32_t)span->end);
+    }
     unsigned turn = atomic_load(&doing->last_turn) + 1;
     turn += turn == 0;
     atomic_store(&doing->last_turn, turn);
@@ -123,8 +179,10 @@ bool cohi_doing_read(const cohi_doing *read_only, cohi_awaited *awaited)
     awaited->tag = atomic_load(&doing->tag);
     awaited->rank = atomic_load(&doing->rank);
     awaited->ends = atomic_load(&doing->how) & COHI_DOING_ENDS;
-    for (int i = 0; i < COHI_SET_WORDS; i++)
-        awaited->ranks.words[i] = awaited->rank < 0 ? atomic_load(&doing->set[i]) : 0;
+    for (int i = 0; i < COHI_SPANS; i++) {
+        uint64_t word = awaited->rank < 0 ? atomic_load(&doing->set[i]) : 0;
+        awaited->ranks.span[i] = (struct cohi_span){(int32_t)(word >> 32), (int32_t)word};
+    }
     awaited->word = read_word(doing);
     return atomic_load(&doing->turn) == turn;
 }
@@ -275,16 +333,16 @@ static void name_ranks(const cohi_awaited *awaited, char *text, size_t room)
         snprintf(text, room, "%d", awaited->rank);
         return;
     }
-    for (int rank = 0; rank < COHI_RANKS_MAX; rank++)
-        count += cohi_ranks_has(&awaited->ranks, rank);
+    for (int rank = next_in(&awaited->ranks, 0); rank >= 0;
+         rank = next_in(&awaited->ranks, rank + 1))
+        count++;
     if (count > NAMED) {
         snprintf(text, room, "any of %d ranks", count);
         return;
     }
     snprintf(text, room, count > 1 ? "any of " : "");
-    for (int rank = 0; rank < COHI_RANKS_MAX; rank++) {
-        if (!cohi_ranks_has(&awaited->ranks, rank))
-            continue;
+    for (int rank = next_in(&awaited->ranks, 0); rank >= 0;
+         rank = next_in(&awaited->ranks, rank + 1)) {
         add(text, room, told == 0 ? "" : told == count - 1 ? " and " : ", ");
         snprintf(number, sizeof number, "%d", rank);
         add(text, room, number);

@@ -7,25 +7,19 @@
 
 #include "core/world/world.h"
 
-/* A set of ranks, a bit each. */
-typedef struct cohi_ranks {
-    uint64_t words[COHI_SET_WORDS];
-} cohi_ranks;
+/*
+ * A set of ranks that a wait is for, as spans of neighbouring ones. Where the spans do not suffice the
+ * set has ranks in between as well: whoever judges the wait then takes it for one that more ranks
+ * could end, and condemns nobody for that.
+ */
+typedef struct cohi_spans {
+    struct cohi_span {
+        int32_t first, end; /* the one behind the last; 0: none */
+    } span[COHI_SPANS];
+} cohi_spans;
 
-static inline void cohi_ranks_add(cohi_ranks *ranks, int rank)
-{
-    ranks->words[rank / 64] |= UINT64_C(1) << rank % 64;
-}
-
-static inline void cohi_ranks_drop(cohi_ranks *ranks, int rank)
-{
-    ranks->words[rank / 64] &= ~(UINT64_C(1) << rank % 64);
-}
-
-static inline bool cohi_ranks_has(const cohi_ranks *ranks, int rank)
-{
-    return ranks->words[rank / 64] >> rank % 64 & 1;
-}
+void cohi_spans_add(cohi_spans *spans, int rank);
+bool cohi_spans_have(const cohi_spans *spans, int rank);
 
 /* A word that a wait is for. */
 typedef struct cohi_awaited_word {
@@ -43,7 +37,7 @@ typedef struct cohi_awaited {
     uint64_t sequence;
     int tag;          /* -1: none */
     int rank;         /* -1: any of `ranks` */
-    cohi_ranks ranks; /* when rank is -1 */
+    cohi_spans ranks; /* when rank is -1 */
     bool ends;        /* by itself, at a time that the caller gave */
     cohi_awaited_word word;
 } cohi_awaited;

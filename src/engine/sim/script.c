@@ -57,7 +57,7 @@ static coh_status parse_split(struct word *word, cohi_script *script)
 static coh_status parse_hosts(struct word *word, cohi_script *script)
 {
     unsigned hosts = 0;
-    coh_status status = parse_bounded(word, 1, COHI_RANKS_MAX, &hosts);
+    coh_status status = parse_bounded(word, 1, COHI_WORLD_MAX, &hosts);
     script->hosts = (int)hosts < word->size ? (int)hosts : word->size;
     return status;
 }
