@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
@@ -191,6 +192,26 @@ static int initialise(const cohi_mpi_library *library)
     return error;
 }
 
+/* Open MPI ends the process when it gets no descriptor for a thread of its own. */
+static coh_status check_descriptors(void)
+{
+    enum { NEEDED = 48 };
+    struct rlimit limit;
+    int used = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        used++;
+    if (folder)
+        closedir(folder);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+        || limit.rlim_cur >= (rlim_t)used + NEEDED)
+        return COH_OK;
+    return cohi_fail(
+        COH_LIMIT,
+        "mpi: this process may open %llu descriptors (ulimit -n) and has %d; MPI needs %d",
+        (unsigned long long)limit.rlim_cur, used, NEEDED);
+}
+
 static coh_status start(const cohi_mpi_library *library)
 {
     int is_initialised = 0;
@@ -200,6 +221,9 @@ static coh_status start(const cohi_mpi_library *library)
     (void)library->MPI_Initialized(&is_initialised);
     started = library;
     if (!is_initialised) {
+        coh_status status = check_descriptors();
+        if (status != COH_OK)
+            return status;
         int error = initialise(library);
         if (error != MPI_SUCCESS)
             return cohi_fail(COH_NOT_AVAILABLE, "mpi: MPI_Init_thread failed with error %d", error);
