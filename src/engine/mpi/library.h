@@ -43,7 +43,6 @@
     X(MPI_Get_count)           \
     X(MPI_Get_library_version) \
     X(MPI_Get_version)         \
-    X(MPI_Ibarrier)            \
     X(MPI_Iprobe)              \
     X(MPI_Group_free)          \
     X(MPI_Group_incl)          \

@@ -10,9 +10,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
-
-#define SETTLE_NS (100 * COHI_NS_PER_MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static const cohi_mpi_library *started;
@@ -66,21 +65,51 @@ static void settle(const cohi_mpi_library *mpi)
     (void)mpi;
 }
 #else
+#define SETTLE_NS (100 * COHI_NS_PER_MS)
+
+enum { SETTLE_TAG = 2 };
+
+/* Sends a byte to one process and receives one of another. */
+static void pass_on(const cohi_mpi_library *mpi, int to, int from)
+{
+    char out = 0, in;
+    MPI_Request both[2];
+    MPI_Status ignored;
+    if (mpi->MPI_Irecv(&in, 1, mpi->byte, from, SETTLE_TAG, mpi->world, &both[0]) != MPI_SUCCESS
+        || mpi->MPI_Isend(&out, 1, mpi->byte, to, SETTLE_TAG, mpi->world, &both[1]) != MPI_SUCCESS)
+        return;
+    for (int i = 0; i < 2; i++) {
+        int done = 0;
+        while (mpi->MPI_Test(&both[i], &done, &ignored) == MPI_SUCCESS && !done)
+            sched_yield();
+    }
+}
+
 /*
  * MPICH over UCX (4.0.2, TCP) may never come out of MPI_Finalize: a process closes its connections, for
  * which the other side must still answer, while that waits for it by other means. Any program can run
- * into it, and one whose last messages are just under way often does. So all meet first, and let the
- * connections come to rest.
+ * into it, above all if a connection was just made, or used in one direction alone. So all pass bytes
+ * around, twice and both ways, which is a barrier too, and then let their connections come to rest.
  */
 static void settle(const cohi_mpi_library *mpi)
 {
-    MPI_Request meeting;
+    enum {
+        ROUNDS = 2,
+        FEW = 16
+    }; /* where they are few, each meets each; else those at powers of 2 */
+    int rank = 0, size = 1, flag;
     MPI_Status ignored;
-    int done = mpi->MPI_Ibarrier(mpi->world, &meeting) != MPI_SUCCESS;
-    while (!done && mpi->MPI_Test(&meeting, &done, &ignored) == MPI_SUCCESS && !done)
-        sched_yield();
+    (void)mpi->MPI_Comm_rank(mpi->world, &rank);
+    (void)mpi->MPI_Comm_size(mpi->world, &size);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int distance = 1; distance < size; distance += size <= FEW ? 1 : distance) {
+            int after = (rank + distance) % size, before = (rank - distance + size) % size;
+            pass_on(mpi, after, before);
+            pass_on(mpi, before, after);
+        }
+    }
     for (uint64_t until_ns = cohi_now_ns() + SETTLE_NS; cohi_now_ns() < until_ns; sched_yield())
-        (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi->world, &done, &ignored);
+        (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &flag, &ignored);
 }
 #endif
 
@@ -163,6 +192,26 @@ static int initialise(const cohi_mpi_library *library)
     return error;
 }
 
+/* Open MPI ends the process when it gets no descriptor for a thread of its own. */
+static coh_status check_descriptors(void)
+{
+    enum { NEEDED = 48 };
+    struct rlimit limit;
+    int used = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        used++;
+    if (folder)
+        closedir(folder);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+        || limit.rlim_cur >= (rlim_t)used + NEEDED)
+        return COH_OK;
+    return cohi_fail(
+        COH_LIMIT,
+        "mpi: this process may open %llu descriptors (ulimit -n) and has %d; MPI needs %d",
+        (unsigned long long)limit.rlim_cur, used, NEEDED);
+}
+
 static coh_status start(const cohi_mpi_library *library)
 {
     int is_initialised = 0;
@@ -172,6 +221,9 @@ static coh_status start(const cohi_mpi_library *library)
     (void)library->MPI_Initialized(&is_initialised);
     started = library;
     if (!is_initialised) {
+        coh_status status = check_descriptors();
+        if (status != COH_OK)
+            return status;
         int error = initialise(library);
         if (error != MPI_SUCCESS)
             return cohi_fail(COH_NOT_AVAILABLE, "mpi: MPI_Init_thread failed with error %d", error);

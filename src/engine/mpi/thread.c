@@ -68,8 +68,8 @@ static bool rest(cohi_endpoint *endpoint, uint64_t rest_ns)
 /* How long to rest, by what the last look found. */
 static uint64_t next_rest(uint64_t rest_ns, uint64_t idle_ns, bool is_visited)
 {
-    if (is_visited)
-        return LONG_NS;
+    if (is_visited) /* it may fall asleep any time */
+        return 2 * SHORT_NS;
     if (idle_ns < LOOK_NS)
         return 0;
     if (rest_ns == 0)

@@ -13,9 +13,6 @@
 /* Steps before others get the lock. */
 enum { STEPS_AT_ONCE = 64 };
 
-/* A rank that visits more often than so in that time is looking. One that sleeps visits once. */
-enum { VISITS = 8, VISITED_MS = 1 };
-
 /* The longest that the time between two ticks counts, in ticks: more means that this process itself
  * was not running, and what the others did meanwhile has not been read. */
 enum { TICK_COUNTS = 2 };
@@ -61,47 +58,21 @@ static bool work(cohi_endpoint *endpoint)
     return armed;
 }
 
-/* Whether anybody called. `sources` has the thread's own bell first. */
-static bool sleep_until(cohi_endpoint *endpoint, struct pollfd *sources, nfds_t count, int most_ms)
-{
-    uint64_t ignored;
-    int found = poll(sources, count, most_ms);
-    if (found > 0 && sources[0].revents && read(endpoint->wake, &ignored, sizeof ignored) < 0)
-        errno = 0; /* another wake will come */
-    return found > 0;
-}
-
 static void sleep_until_event(cohi_endpoint *endpoint)
 {
-    struct pollfd sources[2] = {{.fd = endpoint->wake, .events = POLLIN},
-                                {.fd = endpoint->worker_fd, .events = POLLIN}};
-    (void)sleep_until(endpoint, sources, 2, time_left_ms(endpoint));
-}
-
-/* A rank that is looking itself takes what comes sooner than this thread could, which would only take its
- * core and the lock. So the thread keeps away while there are visits. */
-static void keep_away(cohi_endpoint *endpoint)
-{
-    struct pollfd bell = {.fd = endpoint->wake, .events = POLLIN};
-    unsigned before, now = atomic_load_explicit(&endpoint->visits, memory_order_relaxed);
-    do {
-        before = now;
-        if (sleep_until(endpoint, &bell, 1, VISITED_MS))
-            return;
-        now = atomic_load_explicit(&endpoint->visits, memory_order_relaxed);
-    } while (now - before > VISITS && time_left_ms(endpoint) > 0);
+    struct pollfd sources[2] = {{.fd = endpoint->worker_fd, .events = POLLIN},
+                                {.fd = endpoint->wake, .events = POLLIN}};
+    uint64_t ignored;
+    if (poll(sources, 2, time_left_ms(endpoint)) > 0 && sources[1].revents
+        && read(endpoint->wake, &ignored, sizeof ignored) < 0)
+        errno = 0; /* another wake will come */
 }
 
 static void *serve(void *arg)
 {
     cohi_endpoint *endpoint = arg;
-    unsigned visits = 0;
     cohi_os_thread_serves(true);
     while (!atomic_load_explicit(&endpoint->stopping, memory_order_acquire)) {
-        unsigned now = atomic_load_explicit(&endpoint->visits, memory_order_relaxed);
-        if (now - visits > VISITS)
-            keep_away(endpoint);
-        visits = atomic_load_explicit(&endpoint->visits, memory_order_relaxed);
         bool idle = work(endpoint);
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events); /* the rank may be computing */

@@ -158,7 +158,6 @@ static void ucx_progress(cohi_endpoint *endpoint)
     if (cohi_ucx_trylock(endpoint)) {
         for (int i = 0; i < STEPS_AT_ONCE && cohi_ucx_step(endpoint); i++)
             continue;
-        atomic_fetch_add_explicit(&endpoint->visits, 1, memory_order_relaxed);
         cohi_ucx_unlock(endpoint);
     }
     cohi_events_tell(&endpoint->events);

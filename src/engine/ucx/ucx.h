@@ -232,7 +232,6 @@ struct cohi_endpoint {
     bool started;
     atomic_int stopping;
     uint64_t last_tick_ns;
-    atomic_uint visits; /* of threads that wait, which let UCX work themselves */
 };
 
 /* UCX makes system calls; a thread must not be cancelled inside. */
