@@ -101,7 +101,7 @@ if(COHORT_CUDA)
     find_path(COHORT_CUDA_INCLUDE cuda.h HINTS ${cuda_folder}/../include
       ${cuda_folder}/../targets/x86_64-linux/include)
   endif()
-  if(COHORT_NVCC AND COHORT_CUDA_INCLUDE)
+  if(COHORT_NVCC AND EXISTS "${COHORT_NVCC}" AND COHORT_CUDA_INCLUDE)
     set(COHORT_BUILDS_CUDA ON)
     message(STATUS "engine cuda: built, with ${COHORT_NVCC}")
   elseif(COHORT_CUDA STREQUAL "AUTO")

@@ -3,7 +3,7 @@
  *
  * Collectives on data as the user calls them: descriptions, checks, the choice of an algorithm,
  * calls that are started and finished later.
- * Uses base, memory, the core rooms but heap and health, and the three rooms below it.
+ * Uses base, memory, the core rooms, and the three rooms below it.
  * Hides which algorithm runs.
  */
 /* run.h - carrying out a call. */

@@ -3,7 +3,7 @@
  *
  * Calls on a CUDA stream: one-sided operations, signals, waits and barriers, and what became of what was
  * enqueued.
- * Uses base and the core rooms world, health, team, heap and onesided.
+ * Uses base, engine (the contract of streams) and the core rooms world, health, team, heap and onesided.
  * Hides how a team and a call are named to the engine.
  */
 /* stream.h - what calls with a stream have in common. */
