@@ -3,7 +3,8 @@
  *
  * Each rank owns CELLS cells and the halo, a copy of the nearest cell of each neighbour. In every step it
  * puts its outermost cells into the neighbours' halos, with a signal; waits for theirs; and computes the next
- * state by a kernel. All of it is enqueued: the host waits once, after the last step.
+ * state by a kernel. All of it is enqueued: the host waits once, after the last step (more often where processes take turns
+ * on a card).
  *
  * There are two states. A neighbour that writes into the halo of state `step % 2` again has seen this rank's
  * signal of the step between, which follows the kernel that read it: nothing is overwritten too early.
@@ -14,7 +15,7 @@
 
 #include <math.h>
 
-enum { CELLS = 1000, STEPS = 300, THREADS = 128 };
+enum { CELLS = 1000, STEPS = 300, THREADS = 128, AT_ONCE = 16 };
 
 /* next[i] = now[i] + (now[i - 1] - 2 now[i] + now[i + 1]) / 4 for i of 1 to cells. */
 static const char spread_text[] =
@@ -109,8 +110,11 @@ int main(void)
         check(coh_put(world, &mine->cell[0][1], &hot, sizeof hot, 0));
     check(coh_barrier(world));
 
-    for (uint64_t step = 0; step < STEPS; step++)
+    for (uint64_t step = 0; step < STEPS; step++) {
         enqueue_step(world, mine, step, spread);
+        if (cuda.sharing == COH_CUDA_TURNS && step % AT_ONCE == AT_ONCE - 1)
+            cuda_finish(world); /* processes that take turns have up to 64 waits under way */
+    }
     cuda_finish(world);
 
     check(coh_get(world, found, &mine->cell[STEPS % 2][1], sizeof found, rank));

@@ -13,7 +13,7 @@
  * could end, and condemns nobody for that.
  */
 typedef struct cohi_spans {
-    struct cohi_span {
+    struct cohi_rank_span {
         int32_t first, end; /* the one behind the last; 0: none */
     } span[COHI_SPANS];
 } cohi_spans;
