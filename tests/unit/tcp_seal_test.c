@@ -180,6 +180,8 @@ static void check_mischief(enum mischief mischief, bool from_caller, unsigned at
     forget_lines();
     put_blocks(rig, source);
     assert_int_equal(atomic_load(&plan->done), 1);
+    for (int rank = 0; rank < RANKS; rank++)
+        assert_true(rig_until(&rig->world[rank].lost[1 - rank], 1));
     /* No byte but those that were sent, where they belong. */
     bool right = true;
     for (int i = 0; i < BLOCKS * BLOCK; i++) {
@@ -189,8 +191,6 @@ static void check_mischief(enum mischief mischief, bool from_caller, unsigned at
     assert_true(right);
     assert_true(is_zero(rig->memory[1] + BLOCKS * BLOCK, RIG_BYTES - BLOCKS * BLOCK));
     assert_true(is_zero(rig->memory[0], RIG_BYTES));
-    for (int rank = 0; rank < RANKS; rank++)
-        assert_true(rig_until(&rig->world[rank].lost[1 - rank], 1));
     if (mischief == TRUNCATE) {
         await_line("rank 0: the link to rank 1 broke", "");
         await_line("rank 1: the link to rank 0 broke", "");
