@@ -47,7 +47,7 @@ typedef struct cohi_slot {
 typedef struct coh_team coh_team;
 
 // pick board.h COHI_RANKS_MAX cohi_flag cohi_terms cohi_post cohi_posted_terms cohi_count cohi_meet
-// but s/COHI_ROUNDS = 10/COHI_ROUNDS = 2/
+// but s/COHI_ROUNDS = 17/COHI_ROUNDS = 2/
 // but s/COHI_POST_WIDE = 16 \*/COHI_POST_WIDE = 1 */
 // but s/unsigned char (data|wide)\[(.*)\]/model::bytes<\2> \1/
 // but s/^    (u?int32_t) (op|status);/    model::plain<\1> \2;/

@@ -78,10 +78,10 @@ typedef struct cohi_lane {
 
 _Static_assert(sizeof(cohi_lane) <= COHI_LANE_BYTES, "a lane fits its place in the slot");
 
+/* `from` has a bit for each rank of the host. */
 typedef struct cohi_doors {
     _Alignas(COHI_CACHE_LINE) _Atomic uint32_t opened; /* counts */
-    _Alignas(
-        COHI_CACHE_LINE) _Atomic uint64_t from[COHI_RANKS_MAX / 64]; /* a bit a rank of the host */
+    _Alignas(COHI_CACHE_LINE) _Atomic uint64_t from[COHI_RANKS_MAX / 64];
 } cohi_doors;
 
 _Static_assert(sizeof(cohi_doors) <= COHI_LANE_BYTES, "doors fit the place of a lane");
