@@ -19,17 +19,17 @@ bool cohi_spans_have(const cohi_spans *spans, int rank)
 }
 
 /* How far a span is from reaching the rank. */
-static int distance(const struct cohi_span *span, int rank)
+static int distance(const struct cohi_rank_span *span, int rank)
 {
     return rank < span->first ? span->first - rank : rank - span->end + 1;
 }
 
 /* The next free span, where the rank touches none; else the one that it is nearest to. */
-static struct cohi_span *span_for(cohi_spans *spans, int rank)
+static struct cohi_rank_span *span_for(cohi_spans *spans, int rank)
 {
-    struct cohi_span *nearest = &spans->span[0];
+    struct cohi_rank_span *nearest = &spans->span[0];
     for (int i = 0; i < COHI_SPANS; i++) {
-        struct cohi_span *span = &spans->span[i];
+        struct cohi_rank_span *span = &spans->span[i];
         if (span->end == 0)
             return i > 0 && distance(nearest, rank) == 1 ? nearest : span;
         if (distance(span, rank) < distance(nearest, rank))
@@ -42,9 +42,9 @@ void cohi_spans_add(cohi_spans *spans, int rank)
 {
     if (cohi_spans_have(spans, rank))
         return;
-    struct cohi_span *span = span_for(spans, rank);
+    struct cohi_rank_span *span = span_for(spans, rank);
     if (span->end == 0)
-        *span = (struct cohi_span){rank, rank + 1};
+        *span = (struct cohi_rank_span){rank, rank + 1};
     span->first = rank < span->first ? rank : span->first;
     span->end = rank >= span->end ? rank + 1 : span->end;
 }
@@ -54,7 +54,7 @@ static int next_in(const cohi_spans *spans, int from)
 {
     int next = -1;
     for (int i = 0; i < COHI_SPANS; i++) {
-        const struct cohi_span *span = &spans->span[i];
+        const struct cohi_rank_span *span = &spans->span[i];
         int first = span->first > from ? span->first : from;
         if (first < span->end && (next < 0 || first < next))
             next = first;
@@ -113,7 +113,7 @@ static void write_doing(cohi_doing *doing, const cohi_awaited *awaited)
     atomic_store(&doing->spot, awaited->word.spot);
     atomic_store(&doing->sequence, awaited->sequence);
     for (int i = 0; awaited->rank < 0 && i < COHI_SPANS; i++) {
-        const struct cohi_span *span = &awaited->ranks.span[i];
+        const struct cohi_rank_span *span = &awaited->ranks.span[i];
         atomic_store(&doing->set[i], (uint64_t)(uint32_t)span->first << 32 | (uint32_t)span->end);
     }
     unsigned turn = atomic_load(&doing->last_turn) + 1;
@@ -181,7 +181,7 @@ bool cohi_doing_read(const cohi_doing *read_only, cohi_awaited *awaited)
     awaited->ends = atomic_load(&doing->how) & COHI_DOING_ENDS;
     for (int i = 0; i < COHI_SPANS; i++) {
         uint64_t word = awaited->rank < 0 ? atomic_load(&doing->set[i]) : 0;
-        awaited->ranks.span[i] = (struct cohi_span){(int32_t)(word >> 32), (int32_t)word};
+        awaited->ranks.span[i] = (struct cohi_rank_span){(int32_t)(word >> 32), (int32_t)word};
     }
     awaited->word = read_word(doing);
     return atomic_load(&doing->turn) == turn;
