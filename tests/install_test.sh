@@ -137,7 +137,7 @@ DESTDIR=$here/root cmake --install "$build" --prefix /usr >"$here/install.log" |
 ! find "$here/root" -name .debug | grep . || fail "debug information apart, though nothing was stripped"
 
 # The examples, all of them, by their own Makefile.
-examples=$(dirname "$(find "$prefix" -name ring.c)")
+examples=$(dirname "$(find "$prefix" -path '*/examples/ring.c')")
 for source in "$(dirname "$0")"/../examples/*.c; do
     [ -f "$examples/$(basename "$source")" ] || fail "the example $(basename "$source") is not installed"
 done
@@ -152,7 +152,7 @@ mandir=$(dirname "$(find "$prefix" -name coh_init.3)")
 : >"$here/exported"
 for library in cohort cohort-ml; do
     case $library in
-    cohort) headers="$prefix/include/cohort.h $prefix/include/cohort-collectives.h" ;;
+    cohort) headers="$prefix/include/cohort.h $prefix/include/cohort-collectives.h $prefix/include/cohort-cuda.h" ;;
     *) headers="$prefix/include/cohort-ml.h $prefix/include/cohort-graph.h" ;;
     esac
     nm -D --defined-only "$libdir/lib$library.so" | awk '$2 ~ /[TD]/ { sub(/@.*/, "", $3); print $3 }' \

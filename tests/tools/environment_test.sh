@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a rank says of the environment it finds: a misspelt variable, once for the job; another launcher's job.
+# What a rank says of the environment it finds: a misspelt variable, once for the job; another launcher's job: docs/faults.md F38.
 . "$(dirname "$0")/common.sh"
 meet=${2:?the path of tools-meet}
 

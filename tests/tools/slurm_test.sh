@@ -1,5 +1,5 @@
 #!/bin/bash
-# Steps of Slurm: without PMI, with PMI-1 and with PMIx, on one node and on two that share nothing but a network.
+# Steps of Slurm: without PMI, with PMI-1 and with PMIx, on one node and on two that share nothing but a network. docs/faults.md F38.
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/slurm.sh"
 ring=${3:?usage: $0 PATH_TO_COHORT PATH_TO_MEET PATH_TO_RING}

@@ -1,5 +1,5 @@
 /* What launchers say of a job: their lines, lists and files; and one that answers PMI-1 late, wrong or not at
- * all, or takes short values only. */
+ * all, or takes short values only: docs/faults.md F38. */
 #include "unit.h"
 
 #include "base/clock.h"
