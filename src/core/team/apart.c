@@ -324,3 +324,13 @@ coh_status cohi_apart_gather(const cohi_entry *entry, bool *refused)
     *refused = status == COH_OK && some_refused(team);
     return status;
 }
+
+coh_status cohi_apart_arrive(const cohi_entry *entry, bool *refused)
+{
+    const coh_team *team = entry->team;
+    *refused = false;
+    if (cohi_levels_leads(team))
+        return cohi_apart_gather(entry, refused);
+    cohi_control_wake(team->world, team->levels->local->slots[0]);
+    return COH_OK;
+}
