@@ -20,7 +20,7 @@ configure() { # name, source, options...
     name=$1
     from=$2
     shift 2
-    cmake -S "$from" -B "$here/$name" -G Ninja -DCMAKE_C_COMPILER="$compiler" "$@" >"$here/$name.log" 2>&1
+    cmake -S "$from" -B "$here/$name" -G Ninja -DCOHORT_CUDA=OFF -DCMAKE_C_COMPILER="$compiler" "$@" >"$here/$name.log" 2>&1
 }
 
 build() { # name, targets...

@@ -50,7 +50,7 @@ QEMU_LD_PREFIX=$(dirname "$(dirname "$("$compiler" -print-file-name=libc.so.6)")
 export QEMU_LD_PREFIX
 
 # The kernels are optimised as in a release; the rest is about warnings and what is declared, and -O1 is quicker.
-cmake -S "$root" -B "$work/build" -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+cmake -S "$root" -B "$work/build" -G Ninja -DCOHORT_CUDA=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CROSSCOMPILING_EMULATOR="$(command -v "$emulator")" -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_C_FLAGS='-O1 -g0' -DCOHORT_TESTS=OFF -DCOHORT_WERROR=ON "$what" \
     >"$work/log" 2>&1 || fail "$(cat "$work/log")"
