@@ -93,7 +93,7 @@ coh_status cohi_cuda_note_wait(cohi_endpoint *endpoint, const cohi_cuda_lineup *
                                CUdeviceptr word, uint64_t value, int rank);
 void cohi_cuda_end_waits(cohi_endpoint *endpoint, int rank);
 
-/* Blocks that a kernel of that team may have. */
+/* Blocks that a kernel of that team may have; the same on all members. */
 unsigned cohi_cuda_blocks_of(const cohi_endpoint *endpoint, unsigned team);
 
 /* COH_INVALID_ARGUMENT unless the card can load and store it. */
