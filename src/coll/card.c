@@ -82,11 +82,18 @@ static bool leaves_a_member_out(const cohi_call *call)
     return out;
 }
 
-static bool has_host_memory(const cohi_call *call)
+static bool is_elsewhere(const cohi_call *call, const void *pointer)
 {
-    const coh_world *world = call->team->world;
-    return (has_source(call) && !cohi_world_is_on_card(world, call->source))
-           || (has_target(call) && !cohi_world_is_on_card(world, call->target));
+    cohi_server server = cohi_world_device(call->team->world)->server;
+    return server.engine->memory->place_of(server.endpoint, pointer) != COHI_PLACE_CARD;
+}
+
+/* Memory of the host, or of another card than this rank's: its kernels cannot use it, and those of the others
+ * would wait for them. */
+static bool has_other_memory(const cohi_call *call)
+{
+    return (has_source(call) && is_elsewhere(call, call->source))
+           || (has_target(call) && is_elsewhere(call, call->target));
 }
 
 static const char *find_unserved(const cohi_call *call)
@@ -106,7 +113,7 @@ bool cohi_card_serves(const cohi_call *call)
     for (int i = 0; i < team->size; i++)
         near &= team->world->host_of[team->ranks[i]] == team->world->host_of[team->world->rank];
     return near && device->server.engine->stream && team->size <= COHI_CARD_MEMBERS
-           && !find_unserved(call) && !leaves_a_member_out(call) && !has_host_memory(call);
+           && !find_unserved(call) && !leaves_a_member_out(call) && !has_other_memory(call);
 }
 
 /* ---- how the engine is told ---- */
