@@ -18,7 +18,8 @@
  *     Buffers may be used again by later work on the same stream.
  *   - A stream belongs to the card that the rank's heaps are on. NULL is the default stream of the
  *     card's primary context, in which Cohort works; a stream of another card or context is
- *     COH_INVALID_ARGUMENT.
+ *     COH_INVALID_ARGUMENT. So is NULL for what waits for other ranks where those are threads of this process
+ *     (COH_CUDA_THREADS): they have that stream in common.
  *   - Local buffers are memory of the card, in a heap of it or private (cuMemAlloc and the like), or pinned
  *     memory of the host. Pageable memory of the host is COH_INVALID_ARGUMENT, as the stream would
  *     wait for it.
@@ -26,8 +27,9 @@
  *     by all ranks equally often and in the same order. COH_UNSUPPORTED where several processes share a
  *     card without MPS, and between hosts, where the host counts what it enqueues.
  *   - Operations of one team are carried out in the order of the calls, whatever streams they are on: one on
- *     another stream than the last is made to wait for it, so the last one's stream must still be there then. While a stream is captured, the operations of a
- *     team must all be on that one.
+ *     another stream than the last is made to wait for it, so the last one's stream, captured or not, must
+ *     still be there then. While a stream is captured with operations of a team, these must all be on that
+ *     one: COH_UNSUPPORTED on another.
  *   - Host forms (coh_put, coh_get, atomics, signals, coh_all_reduce and the other collectives) take
  *     pointers into device memory too. They are not ordered with any stream: synchronize first.
  */
@@ -170,7 +172,7 @@ COH_API coh_status coh_cuda_all_to_all(coh_team *team, coh_dtype dtype, const vo
 
 /*
  * What became of the operations that this rank enqueued, as far as it is known now: COH_OK, or the first
- * that failed. COH_PEER_LOST and COH_STALLED name the rank, COH_MISMATCH both sides' values;
+ * that failed. COH_PEER_LOST names the rank, COH_MISMATCH both sides' values;
  * COH_TRANSPORT has the driver's words where the card or a kernel of the program failed. Does not
  * wait: synchronize the stream first to hear of all. A failure stays, and later calls with a
  * stream on the teams and ranks concerned return it too. A stream never hangs because of it: it goes

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { CELLS = 1000, STEPS = 300, THREADS = 128, AT_ONCE = 16 };
+enum { CELLS = 1000, STEPS = 300, THREADS = 128 };
 
 /* next[i] = now[i] + (now[i - 1] - 2 now[i] + now[i + 1]) / 4 for i of 1 to cells. */
 static const char spread_text[] =
@@ -110,11 +110,8 @@ int main(void)
         check(coh_put(world, &mine->cell[0][1], &hot, sizeof hot, 0));
     check(coh_barrier(world));
 
-    for (uint64_t step = 0; step < STEPS; step++) {
+    for (uint64_t step = 0; step < STEPS; step++)
         enqueue_step(world, mine, step, spread);
-        if (cuda.sharing == COH_CUDA_TURNS && step % AT_ONCE == AT_ONCE - 1)
-            cuda_finish(world); /* processes that take turns have up to 64 waits under way */
-    }
     cuda_finish(world);
 
     check(coh_get(world, found, &mine->cell[STEPS % 2][1], sizeof found, rank));

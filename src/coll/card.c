@@ -11,12 +11,89 @@
 
 /* ---- where buffers are ---- */
 
+/* Whether this member's own block has elements, where the other side has a block for each member. The counts are
+ * not checked yet. */
+static bool has_block(const cohi_call *call, const cohi_call_blocks *others)
+{
+    return !call->variable || !others->counts || others->counts[call->team->index] > 0;
+}
+
+/* Buffers that are not used may be anything. */
+static bool has_source(const cohi_call *call)
+{
+    const cohi_kind_row *row = &cohi_kind_rows[call->kind];
+    if (row->root == COHI_ROOT_GIVES && call->team->index != call->root)
+        return false;
+    bool own_block = row->target_blocks && !row->source_blocks;
+    return call->source && (!own_block || has_block(call, &call->to));
+}
+
+static bool has_target(const cohi_call *call)
+{
+    const cohi_kind_row *row = &cohi_kind_rows[call->kind];
+    if (row->root == COHI_ROOT_GETS && call->team->index != call->root)
+        return false;
+    bool own_block = row->source_blocks && !row->target_blocks;
+    return call->target && (!own_block || has_block(call, &call->from));
+}
+
+static bool has_device(const cohi_call *call)
+{
+    return COHI_UNLIKELY(cohi_world_device(call->team->world) != NULL) && !call->grouped;
+}
+
 bool cohi_card_has(const cohi_call *call)
 {
     const coh_world *world = call->team->world;
-    return COHI_UNLIKELY(cohi_world_device(world) != NULL) && !call->grouped
-           && (cohi_world_is_on_card(world, call->source)
-               || cohi_world_is_on_card(world, call->target));
+    return has_device(call)
+           && ((has_source(call) && cohi_world_is_on_card(world, call->source))
+               || (has_target(call) && cohi_world_is_on_card(world, call->target)));
+}
+
+bool cohi_card_has_parts(const cohi_call *call)
+{
+    const coh_world *world = call->team->world;
+    bool has = false;
+    if (COHI_LIKELY(cohi_world_device(world) == NULL))
+        return false;
+    for (size_t i = 0; i < call->part_count && !has; i++)
+        has = call->parts[i].count > 0
+              && (cohi_world_is_on_card(world, call->parts[i].source)
+                  || cohi_world_is_on_card(world, call->parts[i].target));
+    return has;
+}
+
+bool cohi_card_takes(const cohi_call *call)
+{
+    const coh_world *world = call->team->world;
+    return has_device(call)
+           && ((call->source_bytes > 0 && cohi_world_is_on_card(world, call->source))
+               || (call->target_bytes > 0 && cohi_world_is_on_card(world, call->target)));
+}
+
+/* A member without elements does not see where the others' are. */
+static bool leaves_a_member_out(const cohi_call *call)
+{
+    const size_t *counts = call->from.counts ? call->from.counts : call->to.counts;
+    bool rooted = cohi_kind_rows[call->kind].root != COHI_NO_ROOT;
+    bool out = false;
+    for (int i = 0; call->variable && rooted && counts && i < call->team->size; i++)
+        out |= counts[i] == 0;
+    return out;
+}
+
+static bool is_elsewhere(const cohi_call *call, const void *pointer)
+{
+    cohi_server server = cohi_world_device(call->team->world)->server;
+    return server.engine->memory->place_of(server.endpoint, pointer) != COHI_PLACE_CARD;
+}
+
+/* Memory of the host, or of another card than this rank's: its kernels cannot use it, and those of the others
+ * would wait for them. */
+static bool has_other_memory(const cohi_call *call)
+{
+    return (has_source(call) && is_elsewhere(call, call->source))
+           || (has_target(call) && is_elsewhere(call, call->target));
 }
 
 static const char *find_unserved(const cohi_call *call)
@@ -35,7 +112,8 @@ bool cohi_card_serves(const cohi_call *call)
     bool near = true;
     for (int i = 0; i < team->size; i++)
         near &= team->world->host_of[team->ranks[i]] == team->world->host_of[team->world->rank];
-    return near && device->server.engine->stream && !find_unserved(call);
+    return near && device->server.engine->stream && team->size <= COHI_CARD_MEMBERS
+           && !find_unserved(call) && !leaves_a_member_out(call) && !has_other_memory(call);
 }
 
 /* ---- how the engine is told ---- */

@@ -6,6 +6,7 @@
  * little compared with the copies, are reduced where they are. Which is which follows from the list alone,
  * of which every meeting's fingerprint has a hash: all members come to the same meetings.
  */
+#include "coll/card.h"
 #include "coll/check.h"
 #include "coll/run.h"
 #include "core/team/team.h"
@@ -181,6 +182,18 @@ static coh_status reduce_parts(const cohi_call *all)
     return status;
 }
 
+/* With memory of a card among them: one after the other, each where it is. */
+static coh_status reduce_one_by_one(const cohi_call *all)
+{
+    coh_status status = COH_OK;
+    for (size_t i = 0; i < all->part_count && status == COH_OK; i++) {
+        cohi_call call = call_of(all, &all->parts[i]);
+        call.grouped = false;
+        status = cohi_run_now(&call);
+    }
+    return status;
+}
+
 /* No parts are a meeting all the same, as no elements are. */
 coh_status cohi_run_parts(cohi_call *all)
 {
@@ -193,7 +206,9 @@ coh_status cohi_run_parts(cohi_call *all)
     coh_status status = cohi_gear_of(all->team, all->name, &gear);
     if (status == COH_OK)
         status = check_parts(all);
-    return status == COH_OK ? reduce_parts(all) : cohi_run_refused(all, status);
+    if (status != COH_OK)
+        return cohi_run_refused(all, status);
+    return COHI_UNLIKELY(cohi_card_has_parts(all)) ? reduce_one_by_one(all) : reduce_parts(all);
 }
 
 static cohi_call describe(const char *name, coh_team *team, const coh_group_part *parts,

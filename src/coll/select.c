@@ -121,7 +121,7 @@ coh_status cohi_select_anew(cohi_call *call)
 
 coh_status cohi_select(cohi_call *call)
 {
-    if (COHI_UNLIKELY(cohi_card_has(call))) {
+    if (COHI_UNLIKELY(cohi_card_takes(call))) {
         call->algorithm = &cohi_card_algorithm;
         call->algorithm_number = COHI_CARD_ALGORITHM;
         return COH_OK;

@@ -7,9 +7,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static void let_go(coh_world *world)
+{
+    if (!(atomic_load(&world->state) & COHI_WORLD_FORKED))
+        cohi_verdict_let_go(world);
+}
+
+/* Ranks that are threads have no watcher: their streams are told here. The list of worlds is held. */
 static void rank_ended(coh_world *world)
 {
     cohi_verdict_pass(world, world->rank, cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
+    cohi_world_each_held(let_go);
 }
 
 static void mark_exiting(coh_world *world, void *arg)

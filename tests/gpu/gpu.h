@@ -25,6 +25,7 @@
     X(bits)           \
     X(graphs)         \
     X(refused)        \
+    X(host_forms)     \
     X(faults)
 
 #define GPU_DECLARE(name)                \

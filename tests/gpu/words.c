@@ -29,8 +29,6 @@ static void signals_on_a_stream(test_rank *self)
         CHECK_OK(coh_cuda_signal(self->world, &signals[1], value, op, gpu_left(self), gpu.stream));
         CHECK_OK(coh_cuda_wait_until(self->world, &signals[1], COH_EQ, round, gpu_right(self),
                                      gpu.stream));
-        if (gpu.sharing == COH_CUDA_TURNS && round % 16 == 0) /* 64 waits may be under way */
-            gpu_finish(self, &gpu);
     }
     gpu_finish(self, &gpu);
     for (uint64_t round = 1; round <= ROUNDS && !test_failed(); round++) {

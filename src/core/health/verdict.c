@@ -118,6 +118,18 @@ static void let_go(coh_world *world, int rank)
         device->server.engine->lifecycle->lose(device->server.endpoint, rank);
 }
 
+/* A verdict that another rank has written here did not come by note. */
+void cohi_verdict_let_go(coh_world *world)
+{
+    const cohi_device *device = cohi_world_device(world);
+    if (!device || atomic_load_explicit(&world->slot->alarm, memory_order_acquire) == 0)
+        return;
+    for (int rank = 0; rank < world->size; rank++)
+        if (rank != world->rank
+            && cohi_verdict_status(cohi_verdict_on(world, rank)) == COH_PEER_LOST)
+            device->server.engine->lifecycle->lose(device->server.endpoint, rank);
+}
+
 static bool note(coh_world *world, int rank, uint64_t verdict)
 {
     uint64_t none = COHI_VERDICT_NONE;

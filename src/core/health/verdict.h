@@ -68,6 +68,10 @@ int cohi_verdict_origin(const coh_world *world, int rank);
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);
 
+/* Streams wait on a card while their rank is in no call: makes them go on that wait for a rank which others have
+ * told to be lost. Nothing to do where no heap is on a card. */
+void cohi_verdict_let_go(coh_world *world);
+
 /* The engine's upcalls: a rank is lost; nothing was heard of one, which counts as lost after
  * COHORT_LINK_TIMEOUT. */
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);

@@ -206,7 +206,7 @@ static coh_world *hold_next(size_t *from)
     return held;
 }
 
-/* What this host's board was told of ranks elsewhere. A world that leaves the table meanwhile may put
+/* What this host's board was told of ranks elsewhere, and what other ranks have told this one. A world that leaves the table meanwhile may put
  * one of the others off to the next look. */
 static void check_far(void)
 {
@@ -216,6 +216,7 @@ static void check_far(void)
         int rank;
         for (int from = 0; cohi_far_next(world, &from, &rank, &verdict);)
             cohi_verdict_note(world, rank, verdict);
+        cohi_verdict_let_go(world);
         let_go();
     }
 }

@@ -173,6 +173,7 @@ coh_status coh_cuda_status(coh_world *world)
         status = find_server(world, call, &server);
     if (status != COH_OK)
         return status;
+    cohi_verdict_let_go(world);
     server.stream->failure(server.endpoint, &failure);
     return cohi_stream_tell(world, call, &failure);
 }

@@ -28,11 +28,17 @@ static int most_waiting_streams(const cohi_endpoint *endpoint)
 
 /* ---- tails ---- */
 
+/* All on it is over, and so are the waits. */
 static void free_tail(cohi_endpoint *endpoint, int index)
 {
-    cohi_cuda_tail *tail = &endpoint->streams->tails[index];
-    tail->id = 0;
+    struct cohi_cuda_streams *streams = endpoint->streams;
+    size_t kept = 0;
+    streams->tails[index].id = 0;
     atomic_fetch_sub(&waiting_streams, 1);
+    for (size_t i = 0; i < streams->awaited_count; i++)
+        if (streams->awaited[i].tail != index)
+            streams->awaited[kept++] = streams->awaited[i];
+    streams->awaited_count = kept;
     for (int i = 0; i < COHI_CUDA_TEAMS; i++)
         if (endpoint->streams->teams[i].tail == index)
             endpoint->streams->teams[i].tail = -1;
@@ -142,9 +148,9 @@ static coh_status check_default(const cohi_endpoint *endpoint, const cohi_cuda_l
     bool legacy = lineup->stream == NULL || lineup->stream == CU_STREAM_LEGACY;
     if (!waits || !legacy || endpoint->sharing != COHI_CUDA_THREADS)
         return COH_OK;
-    return cohi_fail(COH_UNSUPPORTED,
+    return cohi_fail(COH_INVALID_ARGUMENT,
                      "the default stream of card %d waits for the streams of all threads, and %d "
-                     "ranks are threads of this process: use streams of your own",
+                     "ranks are threads of this process: each needs a stream of its own",
                      endpoint->device, endpoint->on_card);
 }
 
@@ -241,6 +247,25 @@ static coh_status wait_for_last(cohi_endpoint *endpoint, const cohi_cuda_lineup 
                                 (void *)lineup->stream);
 }
 
+/* What is captured has no place in the order of the calls until it is replayed, so that an operation on another
+ * stream would be before or behind it by chance. */
+static coh_status check_other_capture(const cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                      cohi_cuda_team *team)
+{
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!team->captured || (team->capture == lineup->stream && lineup->captured))
+        return COH_OK;
+    if (team->capture != lineup->stream
+        && endpoint->library->cuStreamIsCapturing(team->capture, &state) == CUDA_SUCCESS
+        && state == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return cohi_fail(COH_UNSUPPORTED,
+                         "the stream %p is being captured with operations of this team, which "
+                         "cannot be on another stream, %p, until the capture ends",
+                         (void *)team->capture, (void *)lineup->stream);
+    team->captured = false;
+    return COH_OK;
+}
+
 coh_status cohi_cuda_chain(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
                            const cohi_stream_team *team, cohi_cuda_team **mine)
 {
@@ -248,14 +273,22 @@ coh_status cohi_cuda_chain(cohi_endpoint *endpoint, const cohi_cuda_lineup *line
     if (found->life != team->life) {
         found->life = team->life;
         found->ticks = 0;
+        found->captured = false;
     }
     *mine = found;
-    return lineup->captured ? COH_OK : wait_for_last(endpoint, lineup, found);
+    coh_status status = check_other_capture(endpoint, lineup, found);
+    if (status != COH_OK || lineup->captured)
+        return status;
+    return wait_for_last(endpoint, lineup, found);
 }
 
 coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
                               cohi_cuda_team *team)
 {
+    if (team && lineup->captured) {
+        team->captured = true;
+        team->capture = lineup->stream;
+    }
     if (lineup->captured || !lineup->id)
         return COH_OK;
     if (!cohi_cuda_keeps_tails(endpoint)) {
@@ -290,40 +323,76 @@ void cohi_cuda_tails_close(cohi_endpoint *endpoint)
 
 /* ---- words that streams wait for ---- */
 
-/* Whether the wait is over: the stream has gone past it, or was forgotten since it had. */
-static bool is_over(const cohi_endpoint *endpoint, const cohi_cuda_awaited *awaited)
+/* Whether what waits is over: the stream has gone past it, or was forgotten since it had. */
+static bool is_over(const cohi_endpoint *endpoint, int tail)
 {
-    const cohi_cuda_tail *tail = &endpoint->streams->tails[awaited->tail];
-    return awaited->word == 0 || tail->id == 0
-           || endpoint->library->cuEventQuery(tail->event) == CUDA_SUCCESS;
+    const cohi_cuda_tail *kept = &endpoint->streams->tails[tail];
+    return kept->id == 0 || endpoint->library->cuEventQuery(kept->event) == CUDA_SUCCESS;
+}
+
+/* Forgets waits that are over. Each stream is asked about once. */
+static void drop_ended(cohi_endpoint *endpoint)
+{
+    struct cohi_cuda_streams *streams = endpoint->streams;
+    bool over[COHI_CUDA_STREAMS_MAX];
+    size_t kept = 0;
+    for (int tail = 0; tail < COHI_CUDA_STREAMS_MAX; tail++)
+        over[tail] = is_over(endpoint, tail);
+    for (size_t i = 0; i < streams->awaited_count; i++)
+        if (!over[streams->awaited[i].tail])
+            streams->awaited[kept++] = streams->awaited[i];
+    streams->awaited_count = kept;
+}
+
+/* At least half of it is free afterwards, so that streams are not asked about at each wait. */
+static coh_status make_room(cohi_endpoint *endpoint)
+{
+    enum { FIRST_ROOM = 64 };
+    struct cohi_cuda_streams *streams = endpoint->streams;
+    drop_ended(endpoint);
+    if (streams->awaited_count < streams->awaited_room / 2)
+        return COH_OK;
+    size_t room = streams->awaited_room > 0 ? 2 * streams->awaited_room : FIRST_ROOM;
+    cohi_cuda_awaited *more = realloc(streams->awaited, room * sizeof *more);
+    if (!more)
+        return cohi_fail(COH_NO_MEMORY, "cuda: out of memory for %zu waits on streams", room);
+    streams->awaited = more;
+    streams->awaited_room = room;
+    return COH_OK;
 }
 
 coh_status cohi_cuda_note_wait(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
                                CUdeviceptr word, uint64_t value, int rank)
 {
-    for (int i = 0; i < COHI_CUDA_AWAITED_MAX; i++) {
-        cohi_cuda_awaited *awaited = &endpoint->streams->awaited[i];
-        if (!is_over(endpoint, awaited))
-            continue;
-        *awaited = (cohi_cuda_awaited){word, value, rank, lineup->tail};
-        return COH_OK;
-    }
-    return cohi_fail(COH_LIMIT, "%d waits for words are under way on streams of this rank",
-                     (int)COHI_CUDA_AWAITED_MAX);
+    struct cohi_cuda_streams *streams = endpoint->streams;
+    coh_status status =
+        streams->awaited_count < streams->awaited_room ? COH_OK : make_room(endpoint);
+    if (status == COH_OK)
+        streams->awaited[streams->awaited_count++] =
+            (cohi_cuda_awaited){word, value, rank, lineup->tail};
+    return status;
+}
+
+static void end_wait(cohi_endpoint *endpoint, const cohi_cuda_awaited *awaited, int rank)
+{
+    cohi_cuda_report *report = &cohi_cuda_status_of(endpoint)->reports[COHI_CUDA_TEAMS];
+    report->rank = rank;
+    __atomic_store_n(&report->trouble, (uint32_t)COHI_CUDA_LOST, __ATOMIC_RELEASE);
+    (void)endpoint->library->cuMemcpyHtoDAsync(awaited->word, &awaited->value,
+                                               sizeof awaited->value, endpoint->streams->own);
+    (void)endpoint->library->cuStreamSynchronize(endpoint->streams->own);
 }
 
 void cohi_cuda_end_waits(cohi_endpoint *endpoint, int rank)
 {
-    for (int i = 0; i < COHI_CUDA_AWAITED_MAX; i++) {
-        cohi_cuda_awaited *awaited = &endpoint->streams->awaited[i];
-        if (is_over(endpoint, awaited) || (awaited->rank >= 0 && awaited->rank != rank))
-            continue;
-        cohi_cuda_report *report = &cohi_cuda_status_of(endpoint)->reports[COHI_CUDA_TEAMS];
-        report->rank = rank;
-        __atomic_store_n(&report->trouble, (uint32_t)COHI_CUDA_LOST, __ATOMIC_RELEASE);
-        (void)endpoint->library->cuMemcpyHtoDAsync(awaited->word, &awaited->value,
-                                                   sizeof awaited->value, endpoint->streams->own);
-        (void)endpoint->library->cuStreamSynchronize(endpoint->streams->own);
-        awaited->word = 0;
+    struct cohi_cuda_streams *streams = endpoint->streams;
+    size_t kept = 0;
+    drop_ended(endpoint);
+    for (size_t i = 0; i < streams->awaited_count; i++) {
+        if (streams->awaited[i].rank < 0 || streams->awaited[i].rank == rank)
+            end_wait(endpoint, &streams->awaited[i], rank);
+        else
+            streams->awaited[kept++] = streams->awaited[i];
     }
+    streams->awaited_count = kept;
 }

@@ -162,12 +162,23 @@ static coh_status open_endpoint(const cohi_engine_args *args, cohi_endpoint **ma
 
 /* ---- connecting ---- */
 
+/* MPS may give a process a part of the card (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE), and the driver then tells of
+ * that part alone. */
+static int multiprocessors_of_card(const cohi_endpoint *endpoint)
+{
+    const char *text = endpoint->mps ? getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") : NULL;
+    double percent = text ? strtod(text, NULL) : 100;
+    bool part = percent > 0 && percent < 100;
+    return part ? (int)(endpoint->multiprocessors * 100 / percent) : endpoint->multiprocessors;
+}
+
 static coh_status get_address(cohi_endpoint *endpoint, unsigned char *address)
 {
     cohi_cuda_address mine = {.pid = (int32_t)getpid(),
                               .device = endpoint->device,
                               .mps = endpoint->mps,
-                              .multiprocessors = endpoint->multiprocessors};
+                              .multiprocessors = endpoint->multiprocessors,
+                              .of_card = multiprocessors_of_card(endpoint)};
     memcpy(mine.uuid, endpoint->uuid, sizeof mine.uuid);
     memset(address, 0, COHI_ADDRESS_BYTES);
     memcpy(address, &mine, sizeof mine);
@@ -231,9 +242,11 @@ static void query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
 static void lose(cohi_endpoint *endpoint, int rank)
 {
     pthread_mutex_lock(&endpoint->lock);
+    bool known = endpoint->lost[rank];
     endpoint->lost[rank] = true;
     pthread_mutex_unlock(&endpoint->lock);
-    cohi_cuda_streams_lose(endpoint, rank);
+    if (!known)
+        cohi_cuda_streams_lose(endpoint, rank);
 }
 
 static bool describe_library(char *text, size_t room)

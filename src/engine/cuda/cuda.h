@@ -51,9 +51,10 @@ typedef enum cohi_cuda_sharing {
 typedef struct cohi_cuda_address {
     unsigned char uuid[16]; /* of the card */
     int32_t pid;
-    int32_t device; /* its number in that process */
-    int32_t mps;    /* its contexts are MPS's */
-    int32_t multiprocessors;
+    int32_t device;          /* its number in that process */
+    int32_t mps;             /* its contexts are MPS's */
+    int32_t multiprocessors; /* that this process may use */
+    int32_t of_card;         /* that the card has */
 } cohi_cuda_address;
 
 _Static_assert(sizeof(cohi_cuda_address) <= COHI_ADDRESS_BYTES, "it fits a card");

@@ -120,13 +120,14 @@ static void describe_buffers(const cohi_stream_call *call, cohi_cuda_call *told)
 }
 
 /* How the longest block is cut for the scratch; `told` has the team. */
-static unsigned divide(const cohi_stream_call *call, uint64_t longest, cohi_cuda_call *told)
+static unsigned divide(const cohi_stream_call *call, uint64_t longest, uint64_t most_blocks,
+                       cohi_cuda_call *told)
 {
     uint64_t element = told->element, lanes = 16 / element;
     uint64_t pieces = has_blocked_source(call->kind) ? (uint64_t)told->size : 1;
     uint64_t most = told->scratch_each / pieces / 16 * 16 / element;
     uint64_t bytes = longest * element * pieces;
-    uint64_t blocks = least(rounds(bytes, BLOCK_BYTES), told->layout.blocks);
+    uint64_t blocks = least(rounds(bytes, BLOCK_BYTES), most_blocks);
     blocks = blocks > 0 ? blocks : 1;
     uint64_t each = rounds(rounds(longest, blocks), lanes) * lanes;
     told->piece = each < most ? each : most;
@@ -180,7 +181,7 @@ static coh_status describe(cohi_endpoint *endpoint, const cohi_stream_team *team
     describe_buffers(call, told);
     describe_bases(endpoint, team, &call->source, told->source_bases);
     describe_bases(endpoint, team, &call->target, told->target_bases);
-    *blocks = divide(call, longest, told);
+    *blocks = divide(call, longest, cohi_cuda_blocks_of(endpoint, team->number), told);
     told->way = COHI_CUDA_STAGED;
     if (goes_direct(endpoint, call, told, longest))
         told->way = COHI_CUDA_DIRECT;

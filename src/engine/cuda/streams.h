@@ -18,13 +18,11 @@ typedef struct cohi_cuda_tail {
 
 /* A word that a stream waits for where ranks take turns. */
 typedef struct cohi_cuda_awaited {
-    CUdeviceptr word; /* 0: free */
+    CUdeviceptr word;
     uint64_t value;
     int rank; /* of who writes it, or -1: any */
     int tail; /* behind which it is over */
 } cohi_cuda_awaited;
-
-enum { COHI_CUDA_AWAITED_MAX = 64 };
 
 /* What this rank knows of the team of a number. */
 typedef struct cohi_cuda_team {
@@ -33,6 +31,8 @@ typedef struct cohi_cuda_team {
     CUstream last;    /* elsewhere: the stream itself, */
     uint64_t last_id; /* and its number; 0: there was none */
     CUevent event;    /* for another stream to wait for that; NULL: not needed yet */
+    bool captured;    /* an operation of it was captured, */
+    CUstream capture; /* from this stream */
     uint64_t ticks;   /* of ranks that take turns */
 } cohi_cuda_team;
 
@@ -52,7 +52,8 @@ struct cohi_cuda_streams {
     uint32_t delay;                         /* for tests: see cohi_cuda_call */
     cohi_cuda_team teams[COHI_CUDA_TEAMS];
     cohi_cuda_tail tails[COHI_CUDA_STREAMS_MAX];
-    cohi_cuda_awaited awaited[COHI_CUDA_AWAITED_MAX];
+    cohi_cuda_awaited *awaited;
+    size_t awaited_count, awaited_room;
 };
 
 /* A stream of the caller's while an operation is enqueued on it. */
@@ -87,11 +88,13 @@ coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *l
 /* Forgets all streams. */
 void cohi_cuda_tails_close(cohi_endpoint *endpoint);
 
-/* Of ranks that take turns: the stream waits for a word of that rank's; ends such waits by writing the word.
- * More than COHI_CUDA_AWAITED_MAX at once are COH_LIMIT. */
+/* Of ranks that take turns: the stream waits for a word of that rank's; ends such waits by writing the word. */
 coh_status cohi_cuda_note_wait(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
                                CUdeviceptr word, uint64_t value, int rank);
 void cohi_cuda_end_waits(cohi_endpoint *endpoint, int rank);
+
+/* Blocks that a kernel of that team may have; the same on all members. */
+unsigned cohi_cuda_blocks_of(const cohi_endpoint *endpoint, unsigned team);
 
 /* COH_INVALID_ARGUMENT unless the card can load and store it. */
 coh_status cohi_cuda_check_buffer(cohi_endpoint *endpoint, const char *what, const void *pointer);
