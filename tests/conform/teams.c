@@ -1,7 +1,9 @@
 /* Meeting in teams: docs/semantics.md S6, S15, S16 and S18. */
 #include "conform.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 static const double PATIENCE_S = 20;
@@ -167,6 +169,69 @@ static void threads_split_at_once(test_rank *self)
         CHECK_OK(coh_team_destroy(parties[i].team));
 }
 
+/* ---- a number that is taken again while a member is late ---- */
+
+/* Rank 0 is held up inside a call, as a busy machine may do it, until the others have gone on. */
+struct delay {
+    _Atomic uint64_t inside; /* it is about to call */
+    _Atomic uint64_t held;
+    _Atomic uint64_t over;
+};
+
+static struct delay *the_delay;
+static const double DELAY_S = 2; /* at most; if held before it came, it keeps the others waiting */
+
+static void hold_up(int signal)
+{
+    (void)signal;
+    int kept = errno;
+    atomic_store(&the_delay->held, 1);
+    test_await(&the_delay->over, 1, DELAY_S);
+    errno = kept;
+}
+
+static void *hold_up_later(void *thread)
+{
+    test_await(&the_delay->inside, 1, PATIENCE_S);
+    test_sleep(0.1); /* by now it waits for the others */
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    return NULL;
+}
+
+static void destroy_held_up(coh_team *team)
+{
+    pthread_t helper, self = pthread_self();
+    struct sigaction before, action = {.sa_handler = hold_up, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, &before);
+    if (CHECK(pthread_create(&helper, NULL, hold_up_later, &self) == 0)) {
+        atomic_store(&the_delay->inside, 1);
+        CHECK_OK(coh_team_destroy(team));
+        pthread_join(helper, NULL);
+    }
+    sigaction(SIGUSR1, &before, NULL);
+}
+
+/* All but rank 0 destroy the team, and make one of the same number, before rank 0 looks again. Of the
+ * reversed team rank 0 is not the first member on its host, unless it is there alone. */
+static void number_is_taken_from_the_late(test_rank *self)
+{
+    coh_team *all, *others, *next = NULL;
+    int n = self->size;
+    the_delay = self->shared;
+    if (!split_world(self, n - 1, -1, n - 1, &others) || !split_world(self, n - 1, -1, n, &all))
+        return;
+    if (self->rank == 0) {
+        destroy_held_up(all);
+    } else if (CHECK(test_await(&the_delay->held, 1, PATIENCE_S)) && CHECK_OK(coh_team_destroy(all))
+               && CHECK_OK(coh_team_split_strided(others, 0, 1, n - 1, &next))) {
+        atomic_store(&the_delay->over, 1);
+        CHECK_OK(coh_team_sync(next));
+    }
+    CHECK_OK(coh_team_destroy(next));
+    CHECK_OK(coh_team_destroy(others));
+    CHECK_OK(coh_barrier(self->world));
+}
+
 /* ---- two threads in one team ---- */
 
 struct pair {
@@ -288,6 +353,7 @@ const test_case conform_teams[] = {
     CASE(disjoint_teams_meet, "S15 S18", ON_ALL | ON_CARD, FROM_TWO, .limit_s = 60),
     CASE(overlapping_teams_meet, "S18", ON_ALL, FROM_TWO, .limit_s = 60),
     CASE(threads_split_at_once, "S18 S35", ON_ALL, ANY_SIZE, .limit_s = 60),
+    CASE(number_is_taken_from_the_late, "S35", ON_TCP, FROM_TWO, .limit_s = 60),
     CASE(second_thread_is_refused, "F17", ON_ALL, FROM_TWO),
     CASE(team_barrier_completes, "S6", ON_MEMORY, FROM_TWO, .limit_s = 60),
     CASE(team_sync_completes_nothing, "S6", ON_SIM, SIZE(2), .mode = TEST_ALONE, .limit_s = 60),

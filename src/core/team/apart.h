@@ -18,7 +18,7 @@
 #include "core/team/entry.h"
 
 /* After cohi_team_post: waits until all members of this host are in this same call, or were refused
- * in it. *refused: one of the others was. */
+ * in it; or have been, where the leader has let all go meanwhile. *refused: one of the others was. */
 coh_status cohi_apart_gather(const cohi_entry *entry, bool *refused);
 
 /* The meeting of the leaders; others have nothing to do. *refused goes in as what this host knows, and
