@@ -453,6 +453,8 @@ static coh_status open_teams(coh_world *world)
         ranks[rank] = rank;
     world->free_teams = ~UINT64_C(0) << COHI_TEAM_FIRST_FREE;
     world->team_epoch = COHI_EPOCH_START;
+    for (int number = 0; number < COHI_TEAMS; number++)
+        world->team_ends[number] = COHI_EPOCH_START;
     coh_status status =
         cohi_team_open(world, COHI_TEAM_WORLD, ranks, world->size, COHI_EPOCH_START, &world->team);
     int here = 0;

@@ -69,14 +69,17 @@ static uint32_t later(uint32_t a, uint32_t b)
     return (int32_t)(a - b) > 0 ? a : b;
 }
 
-static bool claim_number(coh_world *world, int number)
+/* For a team that starts at `start`. False: another thread has the number; or had it since it was
+ * offered, and its team came to later epochs, whose marks the new one would take for its own. */
+static bool claim_number(coh_world *world, int number, uint32_t start)
 {
     uint64_t bit = UINT64_C(1) << number;
     pthread_mutex_lock(&world->team_lock);
-    bool was_free = world->free_teams & bit;
-    world->free_teams &= ~bit;
+    bool is_free = world->free_teams & bit && later(world->team_ends[number], start) == start;
+    if (is_free)
+        world->free_teams &= ~bit;
     pthread_mutex_unlock(&world->team_lock);
-    return was_free;
+    return is_free;
 }
 
 static void release_number(coh_world *world, int number, uint32_t epoch)
@@ -84,6 +87,7 @@ static void release_number(coh_world *world, int number, uint32_t epoch)
     pthread_mutex_lock(&world->team_lock);
     world->free_teams |= UINT64_C(1) << number;
     world->team_epoch = later(world->team_epoch, epoch);
+    world->team_ends[number] = later(world->team_ends[number], epoch);
     pthread_mutex_unlock(&world->team_lock);
 }
 
@@ -149,7 +153,7 @@ static void withdraw(coh_team *team, const struct plan *plan, coh_world *world, 
         release_number(world, plan->number, plan->start);
 }
 
-/* One attempt: COH_BUSY when another thread's split took the number on some member first. */
+/* One attempt: COH_BUSY when another thread's split took the number on some member meanwhile. */
 static coh_status attempt(const cohi_entry *entry, cohi_record *record, struct plan *plan,
                           coh_team **team)
 {
@@ -160,7 +164,7 @@ static coh_status attempt(const cohi_entry *entry, cohi_record *record, struct p
     record->status = COH_OK;
     if (plan->count > 0) {
         choose(parent, record, plan);
-        claimed = plan->number >= 0 && claim_number(world, plan->number);
+        claimed = plan->number >= 0 && claim_number(world, plan->number, plan->start);
         if (plan->number < 0)
             record->status = (int32_t)fail_number(world, entry->call);
         else if (!claimed)

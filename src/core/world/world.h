@@ -139,11 +139,12 @@ struct coh_world {
     bool watched;        /* by the watcher thread */
     atomic_bool parting; /* in the last meeting, from which others leave as soon as they can */
     atomic_int parted;   /* not 0: it has parted ahead of finalize, with that status less one */
-    pthread_mutex_t team_lock; /* of the next three */
-    coh_team *teams;           /* all, destroyed ones too */
-    uint64_t free_teams;       /* numbers, a bit each */
-    uint32_t team_epoch;       /* the last that any destroyed team used */
-    coh_team *team;            /* of all ranks */
+    pthread_mutex_t team_lock;      /* of the next four */
+    coh_team *teams;                /* all, destroyed ones too */
+    uint64_t free_teams;            /* numbers, a bit each */
+    uint32_t team_epoch;            /* the last that any destroyed team used */
+    uint32_t team_ends[COHI_TEAMS]; /* the same by number */
+    coh_team *team;                 /* of all ranks */
     coh_team *host_team;
     pthread_mutex_t context_lock; /* of the next two */
     coh_context *contexts;
