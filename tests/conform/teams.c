@@ -232,6 +232,73 @@ static void number_is_taken_from_the_late(test_rank *self)
     CHECK_OK(coh_barrier(self->world));
 }
 
+/* ---- a number that was used since it was offered ---- */
+
+enum { USERS = 2, LAST_CALLS = 2 };
+
+struct meanwhile {
+    _Atomic uint64_t used;
+    _Atomic uint64_t came[LAST_CALLS]; /* the last rank is in that call */
+};
+
+static void *split_party(void *arg)
+{
+    struct party *party = arg;
+    coh_team *parent = party->team;
+    test_this_is_rank(party->self->rank);
+    party->team = NULL;
+    CHECK_OK(coh_team_split_strided(parent, 0, 1, coh_team_size(parent), &party->team));
+    return NULL;
+}
+
+/* While one thread waits for the others in a split, makes a team, meets in it and destroys it. */
+static void use_a_number_meanwhile(struct party *party, coh_team *users)
+{
+    struct meanwhile *meanwhile = party->self->shared;
+    coh_team *between = NULL;
+    if (!CHECK(pthread_create(&party->thread, NULL, split_party, party) == 0))
+        return;
+    test_sleep(0.1); /* it is inside by now */
+    CHECK_OK(coh_team_split_strided(users, 0, 1, USERS, &between));
+    CHECK_OK(coh_team_sync(between));
+    CHECK_OK(coh_team_destroy(between));
+    atomic_fetch_add(&meanwhile->used, 1);
+    pthread_join(party->thread, NULL);
+}
+
+/* Nobody is through before the last rank has come. */
+static void meet_with_the_last(test_rank *self, coh_team *team, int number, meet_function *meet)
+{
+    struct meanwhile *meanwhile = self->shared;
+    if (self->rank == self->size - 1) {
+        test_sleep(0.1);
+        atomic_store(&meanwhile->came[number], 1);
+    }
+    CHECK_OK(meet(team));
+    CHECK_EQ(atomic_load(&meanwhile->came[number]), 1);
+}
+
+static void number_is_used_meanwhile(test_rank *self)
+{
+    struct meanwhile *meanwhile = self->shared;
+    struct party party = {.self = self};
+    coh_team *users;
+    if (!split_world(self, 0, 1, self->size, &party.team)
+        || !split_world(self, 0, 1, USERS, &users))
+        return;
+    coh_team *parent = party.team;
+    if (users)
+        use_a_number_meanwhile(&party, users);
+    else if (CHECK(test_await(&meanwhile->used, USERS, PATIENCE_S)))
+        split_party(&party);
+    if (test_failed() || !CHECK(party.team != NULL && party.team != parent))
+        return;
+    meet_with_the_last(self, party.team, 0, coh_team_sync);
+    meet_with_the_last(self, party.team, 1, coh_team_destroy);
+    CHECK_OK(coh_team_destroy(users));
+    CHECK_OK(coh_team_destroy(parent));
+}
+
 /* ---- two threads in one team ---- */
 
 struct pair {
@@ -354,6 +421,7 @@ const test_case conform_teams[] = {
     CASE(overlapping_teams_meet, "S18", ON_ALL, FROM_TWO, .limit_s = 60),
     CASE(threads_split_at_once, "S18 S35", ON_ALL, ANY_SIZE, .limit_s = 60),
     CASE(number_is_taken_from_the_late, "S35", ON_TCP, FROM_TWO, .limit_s = 60),
+    CASE(number_is_used_meanwhile, "S18 S35", ON_ALL, FROM_THREE),
     CASE(second_thread_is_refused, "F17", ON_ALL, FROM_TWO),
     CASE(team_barrier_completes, "S6", ON_MEMORY, FROM_TWO, .limit_s = 60),
     CASE(team_sync_completes_nothing, "S6", ON_SIM, SIZE(2), .mode = TEST_ALONE, .limit_s = 60),

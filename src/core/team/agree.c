@@ -240,7 +240,7 @@ static coh_status meet_apart(const cohi_entry *entry, const cohi_record *mine)
     coh_status status = show_here(entry, mine, entry->team->index);
     (void)cohi_team_post(entry);
     if (status == COH_OK)
-        status = cohi_apart_arrive(entry, &refused);
+        status = cohi_apart_gather(entry, &refused);
     if (status == COH_OK && leads)
         status = send_to_leaders(entry, mine);
     if (status == COH_OK)

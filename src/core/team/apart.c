@@ -273,6 +273,15 @@ coh_status cohi_apart_look(coh_team *team, const char *call)
 
 /* ---- the members of this host ---- */
 
+/* Whether the leader of this host has let this member go, which is not the leader: then all were seen to
+ * come. The team may have ended for some of them, and their posts be those of a later team. */
+static bool is_released(const coh_team *team)
+{
+    cohi_flag *flag = &team->mine->flags[team->epoch & 1][0];
+    uint64_t mark = atomic_load_explicit(&flag->mark, memory_order_acquire);
+    return !cohi_levels_leads(team) && cohi_mark_is_of(mark, team->epoch);
+}
+
 /* The entry's team is the local level; what is looked at are the posts of the whole team. */
 static bool has_come(const cohi_entry *entry, int index, const void *wanted, bool asleep,
                      coh_status *status)
@@ -283,6 +292,8 @@ static bool has_come(const cohi_entry *entry, int index, const void *wanted, boo
     uint64_t mark = cohi_meet_mark(team->meets[member], team->epoch);
     const cohi_entry whole = {team, entry->call, entry->op, entry->print};
     bool here = cohi_mark_is_of(mark, team->epoch);
+    if (!here && is_released(team))
+        return true;
     if (here && marks_differ(cohi_team_own_mark(team, team->epoch), mark))
         *status = cohi_team_break(&whole, member, mark);
     else if (!here && asleep)
@@ -323,14 +334,4 @@ coh_status cohi_apart_gather(const cohi_entry *entry, bool *refused)
         status = cohi_team_wait(&here, come, local->size - come, has_come, NULL);
     *refused = status == COH_OK && some_refused(team);
     return status;
-}
-
-coh_status cohi_apart_arrive(const cohi_entry *entry, bool *refused)
-{
-    const coh_team *team = entry->team;
-    *refused = false;
-    if (cohi_levels_leads(team))
-        return cohi_apart_gather(entry, refused);
-    cohi_control_wake(team->world, team->levels->local->slots[0]);
-    return COH_OK;
 }

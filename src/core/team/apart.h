@@ -1,8 +1,8 @@
 /*
  * apart.h - calls of a team whose members are not all mapped.
  *
- * Members of one host see each other's posts, and those are waited for first: so a host is in one call.
- * Its first member, the leader, speaks for it to the other hosts. Nobody compares the calls of all hosts
+ * Members of one host see each other's posts, and wait for those first: so a host is in one call. Its
+ * first member, the leader, speaks for it to the other hosts. Nobody compares the calls of all hosts
  * beforehand. Messages go under the fingerprint of their call, so that nothing of another call is
  * ever received; and no leader leaves before all hosts are known to be in the same call, either since
  * it has what only all of them together can give, or by a meeting of the leaders. So where calls
@@ -18,15 +18,8 @@
 #include "core/team/entry.h"
 
 /* After cohi_team_post: waits until all members of this host are in this same call, or were refused
- * in it. *refused: one of the others was. */
+ * in it; or have been, where the leader has let all go meanwhile. *refused: one of the others was. */
 coh_status cohi_apart_gather(const cohi_entry *entry, bool *refused);
-
-/*
- * The first step of a meeting, which cohi_apart_release ends: the leader gathers; the others let it
- * know that they have come, and look at nobody's post. After a meeting a team may end, and the posts
- * of a member that has left be those of another team: so nobody may leave while one still looks.
- */
-coh_status cohi_apart_arrive(const cohi_entry *entry, bool *refused);
 
 /* The meeting of the leaders; others have nothing to do. *refused goes in as what this host knows, and
  * comes out as what all know. */

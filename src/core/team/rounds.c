@@ -110,7 +110,7 @@ static coh_status meet_by_levels(const cohi_entry *entry)
 {
     bool refused = false;
     (void)cohi_team_post(entry);
-    coh_status status = cohi_apart_arrive(entry, &refused);
+    coh_status status = cohi_apart_gather(entry, &refused);
     if (status == COH_OK)
         status = cohi_apart_meet(entry, &refused);
     if (status == COH_OK)
