@@ -8,7 +8,7 @@ DEMO    ?= --temperature 0.6 --seed 1 --prompt 'And the king said'
 BUILD   = cmake --build $(1) $(if $(JOBS),-j $(JOBS))
 # Most tests count as two; those of the simulator, which mostly wait, as one.
 CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
-SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) -print0
+SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0
 
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx test-mpi test-gpu soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help

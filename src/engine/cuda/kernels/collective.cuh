@@ -10,7 +10,8 @@
 #include "meeting.cuh"
 #include "ranges.cuh"
 
-namespace {
+namespace
+{
 
 /* As coh_collective_kind. */
 enum kind {
@@ -39,15 +40,15 @@ struct lists {
 };
 
 /* The type of calls that move elements as they are. */
-struct bytes_only {};
+struct bytes_only {
+};
 
 template <class type, int OP> struct reducer {
     __device__ static void run(recipe recipe, char *const *targets, int target_count,
                                const char *const *sources, int source_count, uint64_t count,
                                uint32_t, crowd crowd)
     {
-        reduce_range<type, OP>(recipe, targets, target_count, sources, source_count, count,
-                                         crowd);
+        reduce_range<type, OP>(recipe, targets, target_count, sources, source_count, count, crowd);
     }
 };
 
@@ -72,7 +73,9 @@ template <class type> struct scaler {
     }
 };
 template <> struct scaler<bytes_only> {
-    __device__ static void run(double, char *, const char *, uint64_t, crowd) {}
+    __device__ static void run(double, char *, const char *, uint64_t, crowd)
+    {
+    }
 };
 
 template <class type> struct is_reduction {
@@ -122,7 +125,9 @@ __device__ inline recipe recipe_of(const cohi_cuda_call &call, const double *sca
 /* Members whose sources a scan takes. */
 __device__ inline int scanned(const cohi_cuda_call &call)
 {
-    return call.kind == SCAN ? call.index + 1 : call.kind == SCAN_EXCLUSIVE ? call.index : call.size;
+    return call.kind == SCAN             ? call.index + 1
+           : call.kind == SCAN_EXCLUSIVE ? call.index
+                                         : call.size;
 }
 
 /* What the first member of an exclusive scan gets. */
@@ -194,7 +199,7 @@ __device__ inline void take_all(const cohi_cuda_call &call, uint64_t first, uint
         uint64_t count = clip(call.counts[member], first, call.piece);
         const char *from = scratch_of(call, member, tick) + piece * piece_bytes(call);
         copy_range(target + (call.firsts[member] + first) * call.element, from,
-                                  count * call.element, block_crowd());
+                   count * call.element, block_crowd());
     }
 }
 
@@ -206,7 +211,7 @@ __device__ inline void take_root(const cohi_cuda_call &call, uint64_t first, uin
     const char *from =
         scratch_of(call, call.root, tick) + (scatter ? call.index : 0) * piece_bytes(call);
     copy_range(reinterpret_cast<char *>(call.target) + first * call.element, from,
-                              count * call.element, block_crowd());
+               count * call.element, block_crowd());
 }
 
 /* Straight from the members' scratch, without lists: what is short is over before a list is made. */
@@ -220,8 +225,8 @@ template <class type, int OP> struct taker {
         const int op = OP == ANY ? call.op : OP;
         uint64_t vectors = reinterpret_cast<uint64_t>(target) % 16 == 0 ? count / LANES : 0;
         for (uint64_t at = threadIdx.x; at < vectors; at += blockDim.x) {
-            typename vector::result result =
-                vector::widen(load<uint4>(reinterpret_cast<const char *>(call.control[0] + inside), at));
+            typename vector::result result = vector::widen(
+                load<uint4>(reinterpret_cast<const char *>(call.control[0] + inside), at));
 #pragma unroll 4
             for (int m = 1; m < members; m++)
                 vector::template combine<OP>(
@@ -241,7 +246,9 @@ template <class type, int OP> struct taker {
     }
 };
 template <int OP> struct taker<bytes_only, OP> {
-    __device__ static void run(const cohi_cuda_call &, uint64_t, int, char *, uint64_t) {}
+    __device__ static void run(const cohi_cuda_call &, uint64_t, int, char *, uint64_t)
+    {
+    }
 };
 
 template <class type, int OP>
@@ -295,7 +302,8 @@ __device__ inline bool staged(const cohi_cuda_call &call, uint32_t &tick)
 __device__ inline uint64_t slice_count(const cohi_cuda_call &call, uint64_t count)
 {
     uint64_t lanes = 16 / call.element;
-    uint64_t each = (count + static_cast<uint64_t>(call.size) - 1) / static_cast<uint64_t>(call.size);
+    uint64_t each =
+        (count + static_cast<uint64_t>(call.size) - 1) / static_cast<uint64_t>(call.size);
     return (each + lanes - 1) / lanes * lanes;
 }
 
@@ -310,9 +318,8 @@ __device__ inline void reduce_slice(const cohi_cuda_call &call, lists &lists, ui
     if (member == 0)
         lists.targets[0] = scratch_of(call, call.index, tick + 1);
     __syncthreads();
-    reducer<type, OP>::run(recipe_of(call, nullptr), lists.targets, 1,
-                                             lists.sources, call.size, clip(count, first, slice),
-                                             call.element, block_crowd());
+    reducer<type, OP>::run(recipe_of(call, nullptr), lists.targets, 1, lists.sources, call.size,
+                           clip(count, first, slice), call.element, block_crowd());
 }
 
 __device__ inline void take_slices(const cohi_cuda_call &call, uint64_t first, uint64_t count,
@@ -324,7 +331,7 @@ __device__ inline void take_slices(const cohi_cuda_call &call, uint64_t first, u
         uint64_t begins = slice * static_cast<uint64_t>(member);
         char *target = reinterpret_cast<char *>(call.target) + (first + begins) * call.element;
         copy_range(target, scratch_of(call, member, tick),
-                                  clip(count, begins, slice) * call.element, block_crowd());
+                   clip(count, begins, slice) * call.element, block_crowd());
     }
 }
 
@@ -349,8 +356,8 @@ __device__ inline bool sliced(const cohi_cuda_call &call, lists &lists, uint32_t
 /* ---- symmetric memory ---- */
 
 /* `own` and `bases`: this member's place, and where the members have that segment. */
-__device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_t place, uint64_t own,
-                                 const uint64_t *bases)
+__device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_t place,
+                                 uint64_t own, const uint64_t *bases)
 {
     uint64_t segment = place >> 48, offset = place & ((1ull << 48) - 1), base = bases[member];
     if (segment != own >> 48 || base == 0) {
@@ -362,7 +369,8 @@ __device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_
 }
 
 /* Where a member's buffers are, from its post, which has arrived. */
-__device__ inline void read_post(const cohi_cuda_call &call, lists &lists, int member, uint32_t block)
+__device__ inline void read_post(const cohi_cuda_call &call, lists &lists, int member,
+                                 uint32_t block)
 {
     bool own = member == call.index;
     const cohi_cuda_post *post = post_of(call, call.index, member, block);
@@ -399,7 +407,8 @@ struct part {
 __device__ inline part part_of(const cohi_cuda_call &call, int round)
 {
     uint64_t slice = slice_count(call, call.count);
-    uint64_t first = slice * static_cast<uint64_t>(call.index), count = clip(call.count, first, slice);
+    uint64_t first = slice * static_cast<uint64_t>(call.index),
+             count = clip(call.count, first, slice);
     int me = call.index, all = call.size, member = (me + round) % all;
     switch (call.kind) {
     case ALL_REDUCE:
@@ -557,11 +566,11 @@ template <class type, int OP> __device__ inline void collective(const cohi_cuda_
 #define COHI_CUDA_RESIDENT 2
 #endif
 
-#define COHI_CUDA_KERNEL(name, type, op)                                                 \
-    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT)                   \
-        cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_call call)                    \
-    {                                                                                    \
-        collective<type, op>(call);                                                      \
+#define COHI_CUDA_KERNEL(name, type, op)                                                      \
+    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT) \
+        cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_call call)                \
+    {                                                                                         \
+        collective<type, op>(call);                                                           \
     }
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "shared.h"
 
-namespace {
+namespace
+{
 
 /* Nanoseconds until a wait looks at memory of the host for the first time, and from then on. */
 constexpr uint64_t PATIENCE_NS = 20000;
@@ -119,7 +120,8 @@ __device__ inline cohi_cuda_post *post_of(const cohi_cuda_call &call, int reader
 {
     cohi_cuda_post *posts =
         reinterpret_cast<cohi_cuda_post *>(call.control[reader] + call.layout.posts);
-    return posts + (call.team * call.layout.blocks + block) * call.layout.ranks + call.ranks[writer];
+    return posts + (call.team * call.layout.blocks + block) * call.layout.ranks
+           + call.ranks[writer];
 }
 
 __device__ inline cohi_cuda_status *status_page(uint64_t status)
@@ -160,7 +162,7 @@ __device__ __noinline__ void give_up(uint64_t *broken_word, uint64_t mark, uint6
     while (before != mark) {
         unsigned long long found = atomicCAS(broken, before, mark);
         if (found == before) {
-            cohi_cuda_report report = {mine,    theirs, tick, rank, static_cast<uint32_t>(mark),
+            cohi_cuda_report report = {mine,   theirs, tick, rank, static_cast<uint32_t>(mark),
                                        trouble};
             write_report(&status_page(status)->reports[team], report);
             return;
@@ -295,7 +297,9 @@ __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool post
 }
 
 struct no_reader {
-    __device__ void operator()(int) const {}
+    __device__ void operator()(int) const
+    {
+    }
 };
 
 __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)

@@ -10,7 +10,8 @@
 #include "shared.h"
 #include "types.cuh"
 
-namespace {
+namespace
+{
 
 /* Vectors of each of two sources that a thread has in flight. */
 #ifndef COHI_CUDA_FLIGHT
@@ -73,7 +74,8 @@ __device__ inline void copy_words(char *target, const char *source, uint64_t cou
 
 /* Where source and target lie differently in their words: each word of the target is made of two of the
  * source's, both of which are within the range. */
-__device__ __noinline__ void copy_shifted(char *target, const char *source, uint64_t bytes, crowd crowd)
+__device__ __noinline__ void copy_shifted(char *target, const char *source, uint64_t bytes,
+                                          crowd crowd)
 {
     uint64_t head = -reinterpret_cast<uint64_t>(target) & 3;
     uint32_t shift = static_cast<uint32_t>((reinterpret_cast<uint64_t>(source) + head) & 3) * 8;
@@ -95,7 +97,8 @@ __device__ __noinline__ void copy_shifted(char *target, const char *source, uint
     copy_words<uint8_t>(target + done, source + done, bytes - done, crowd);
 }
 
-__device__ __noinline__ void copy_range(char *target, const char *source, uint64_t bytes, crowd crowd)
+__device__ __noinline__ void copy_range(char *target, const char *source, uint64_t bytes,
+                                        crowd crowd)
 {
     uint64_t bits = reinterpret_cast<uint64_t>(target) | reinterpret_cast<uint64_t>(source);
     if (target == source)
@@ -110,8 +113,8 @@ __device__ __noinline__ void copy_range(char *target, const char *source, uint64
 }
 
 /* The same to several targets, of which some may be the source. */
-__device__ __noinline__ void copy_to_many(char *const *targets, int target_count, const char *source,
-                                          uint64_t bytes, crowd crowd)
+__device__ __noinline__ void copy_to_many(char *const *targets, int target_count,
+                                          const char *source, uint64_t bytes, crowd crowd)
 {
     constexpr int FLIGHT = 4;
     if (!all_aligned<uint4>(&source, 1, targets, target_count)) {
@@ -217,9 +220,8 @@ struct recipe {
 };
 
 template <class type>
-__device__ inline void finish_vector(recipe recipe, int op, char *const *targets,
-                                     int target_count, uint64_t at,
-                                     const typename vector_of<type>::result &result)
+__device__ inline void finish_vector(recipe recipe, int op, char *const *targets, int target_count,
+                                     uint64_t at, const typename vector_of<type>::result &result)
 {
     uint4 whole = vector_of<type>::finish(op, result, recipe.ranks);
     for (int t = 0; t < target_count; t++)
@@ -288,14 +290,14 @@ __device__ inline void reduce_vectors(recipe recipe, char *const *targets, int t
     uint64_t at = crowd.worker;
     const uint64_t by = crowd.workers;
     if (source_count == 2 && target_count == 2)
-        at = reduce_together<type, OP, 2, 2, OP == ANY ? 2 : COHI_CUDA_FLIGHT>(recipe, op, targets, sources, count,
-                                                                at, by);
+        at = reduce_together < type, OP, 2, 2,
+        OP == ANY ? 2 : COHI_CUDA_FLIGHT > (recipe, op, targets, sources, count, at, by);
     else if (OP != ANY && source_count == 2 && target_count == 1)
         at = reduce_together<type, OP, 2, 1, 4>(recipe, op, targets, sources, count, at, by);
     else if (OP != ANY && source_count == 4 && target_count == 4)
         at = reduce_together<type, OP, 4, 4, 2>(recipe, op, targets, sources, count, at, by);
-    reduce_one_by_one<type, OP>(recipe, op, targets, target_count, sources, source_count, count,
-                                      at, by);
+    reduce_one_by_one<type, OP>(recipe, op, targets, target_count, sources, source_count, count, at,
+                                by);
 }
 
 template <class type, int OP>
@@ -324,24 +326,24 @@ __device__ inline void reduce_elements(recipe recipe, char *const *targets, int 
 /* targets[t][i] = sources[0][i] op sources[1][i] ..., of `count` elements. */
 template <class type, int OP>
 __device__ __noinline__ void reduce_range(recipe recipe, char *const *targets, int target_count,
-                                    const char *const *sources, int source_count, uint64_t count,
-                                    crowd crowd)
+                                          const char *const *sources, int source_count,
+                                          uint64_t count, crowd crowd)
 {
     constexpr int LANES = vector_of<type>::LANES;
     uint64_t done = 0;
     if (!recipe.scales && all_aligned<uint4>(sources, source_count, targets, target_count)) {
         reduce_vectors<type, OP>(recipe, targets, target_count, sources, source_count,
-                                           count / LANES, crowd);
+                                 count / LANES, crowd);
         done = count / LANES * LANES;
     }
-    reduce_elements<type, OP>(recipe, targets, target_count, sources, source_count, done,
-                                        count, crowd);
+    reduce_elements<type, OP>(recipe, targets, target_count, sources, source_count, done, count,
+                              crowd);
 }
 
 /* A source as others are to see it: multiplied by its scale. */
 template <class type>
-__device__ __noinline__ void scale_range(double scale, char *target, const char *source, uint64_t count,
-                                   crowd crowd)
+__device__ __noinline__ void scale_range(double scale, char *target, const char *source,
+                                         uint64_t count, crowd crowd)
 {
     typedef typename type::raw raw;
     for (uint64_t at = crowd.worker; at < count; at += crowd.workers) {

@@ -11,10 +11,21 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-namespace {
+namespace
+{
 
 /* As coh_reduce_op. ANY: the call says which. */
-enum operation { SUM = 0, MEAN = 1, PRODUCT = 2, MIN = 3, MAX = 4, AND = 5, OR = 6, XOR = 7, ANY = -1 };
+enum operation {
+    SUM = 0,
+    MEAN = 1,
+    PRODUCT = 2,
+    MIN = 3,
+    MAX = 4,
+    AND = 5,
+    OR = 6,
+    XOR = 7,
+    ANY = -1
+};
 
 /* ---- floats ---- */
 
@@ -77,28 +88,49 @@ template <class number> struct float_arithmetic {
 struct f64 : float_arithmetic<double> {
     typedef double raw;
     typedef double wide;
-    __device__ static double widen(double a) { return a; }
-    __device__ static double narrow(double a) { return a; }
+    __device__ static double widen(double a)
+    {
+        return a;
+    }
+    __device__ static double narrow(double a)
+    {
+        return a;
+    }
 };
 
 struct f32 : float_arithmetic<float> {
     typedef float raw;
     typedef float wide;
-    __device__ static float widen(float a) { return a; }
-    __device__ static float narrow(float a) { return a; }
+    __device__ static float widen(float a)
+    {
+        return a;
+    }
+    __device__ static float narrow(float a)
+    {
+        return a;
+    }
 };
 
 struct f16 : float_arithmetic<float> {
     typedef uint16_t raw;
     typedef float wide;
-    __device__ static float widen(uint16_t a) { return __half2float(__ushort_as_half(a)); }
-    __device__ static uint16_t narrow(float a) { return __half_as_ushort(__float2half_rn(a)); }
+    __device__ static float widen(uint16_t a)
+    {
+        return __half2float(__ushort_as_half(a));
+    }
+    __device__ static uint16_t narrow(float a)
+    {
+        return __half_as_ushort(__float2half_rn(a));
+    }
 };
 
 struct bf16 : float_arithmetic<float> {
     typedef uint16_t raw;
     typedef float wide;
-    __device__ static float widen(uint16_t a) { return from_bits(static_cast<uint32_t>(a) << 16); }
+    __device__ static float widen(uint16_t a)
+    {
+        return from_bits(static_cast<uint32_t>(a) << 16);
+    }
     __device__ static uint16_t narrow(float a)
     {
         return __bfloat16_as_ushort(__float2bfloat16_rn(a));
@@ -125,7 +157,10 @@ __device__ inline uint32_t round_small(uint32_t bits, int fraction, int bias, ui
 struct f8e5m2 : float_arithmetic<float> {
     typedef uint8_t raw;
     typedef float wide;
-    __device__ static float widen(uint8_t a) { return f16::widen(static_cast<uint16_t>(a << 8)); }
+    __device__ static float widen(uint8_t a)
+    {
+        return f16::widen(static_cast<uint16_t>(a << 8));
+    }
     __device__ static uint8_t narrow(float a)
     {
         uint32_t bits = to_bits(a);
@@ -143,8 +178,7 @@ struct f8e4m3 : float_arithmetic<float> {
     typedef float wide;
     __device__ static float widen(uint8_t a)
     {
-        uint16_t moved =
-            static_cast<uint16_t>((a & 0x80) << 8 | (a & 0x7f) << 7);
+        uint16_t moved = static_cast<uint16_t>((a & 0x80) << 8 | (a & 0x7f) << 7);
         uint32_t bits = to_bits(f16::widen(moved) * 256.0f);
         return from_bits((bits & 0x7fffffffu) > 0x43e00000u /* 448 */ ? bits | 0x7fc00000u : bits);
     }
@@ -162,8 +196,14 @@ struct f8e4m3 : float_arithmetic<float> {
 template <class integer, class unsigned_form, class divided> struct integer_type {
     typedef integer raw;
     typedef integer wide;
-    __device__ static integer widen(integer a) { return a; }
-    __device__ static integer narrow(integer a) { return a; }
+    __device__ static integer widen(integer a)
+    {
+        return a;
+    }
+    __device__ static integer narrow(integer a)
+    {
+        return a;
+    }
     __device__ static integer combine(int op, integer a, integer b)
     {
         unsigned_form x = static_cast<unsigned_form>(a), y = static_cast<unsigned_form>(b);
@@ -186,10 +226,14 @@ template <class integer, class unsigned_form, class divided> struct integer_type
     }
     __device__ static integer finish(int op, integer a, int ranks)
     {
-        return op == MEAN ? static_cast<integer>(static_cast<divided>(a) / static_cast<divided>(ranks))
-                          : a;
+        return op == MEAN
+                   ? static_cast<integer>(static_cast<divided>(a) / static_cast<divided>(ranks))
+                   : a;
     }
-    __device__ static integer scaled(integer a, double) { return a; }
+    __device__ static integer scaled(integer a, double)
+    {
+        return a;
+    }
 };
 
 typedef integer_type<int8_t, uint32_t, int32_t> i8;
@@ -205,16 +249,28 @@ typedef integer_type<uint64_t, uint64_t, uint64_t> u64;
 struct boolean {
     typedef uint8_t raw;
     typedef uint8_t wide;
-    __device__ static uint8_t widen(uint8_t a) { return a != 0; }
-    __device__ static uint8_t narrow(uint8_t a) { return a; }
+    __device__ static uint8_t widen(uint8_t a)
+    {
+        return a != 0;
+    }
+    __device__ static uint8_t narrow(uint8_t a)
+    {
+        return a;
+    }
     __device__ static uint8_t combine(int op, uint8_t a, uint8_t b)
     {
         if (op == XOR)
             return a ^ b;
         return op == PRODUCT || op == MIN || op == AND ? a & b : a | b;
     }
-    __device__ static uint8_t finish(int, uint8_t a, int) { return a; }
-    __device__ static uint8_t scaled(uint8_t a, double) { return a; }
+    __device__ static uint8_t finish(int, uint8_t a, int)
+    {
+        return a;
+    }
+    __device__ static uint8_t scaled(uint8_t a, double)
+    {
+        return a;
+    }
 };
 
 } /* namespace */

@@ -1,7 +1,8 @@
 /* words.cu - waits for a word, signals and small puts, strided blocks. */
 #include "collective.cuh"
 
-namespace {
+namespace
+{
 
 /* As coh_compare. */
 enum compare { EQ = 1, NE = 2, GT = 3, GE = 4, LT = 5, LE = 6 };
@@ -64,8 +65,8 @@ extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cu
 extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
     cohi_cuda_push_kernel(const __grid_constant__ cohi_cuda_push push)
 {
-    copy_range(reinterpret_cast<char *>(push.target),
-                              reinterpret_cast<const char *>(push.source), push.bytes, block_crowd());
+    copy_range(reinterpret_cast<char *>(push.target), reinterpret_cast<const char *>(push.source),
+               push.bytes, block_crowd());
     if (!push.signal)
         return;
     __syncthreads();
@@ -86,6 +87,6 @@ extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
 {
     for (uint64_t i = blockIdx.x; i < blocks.count; i += gridDim.x)
         copy_range(reinterpret_cast<char *>(blocks.target + i * blocks.target_by),
-                                  reinterpret_cast<const char *>(blocks.source + i * blocks.source_by),
-                                  blocks.block, block_crowd());
+                   reinterpret_cast<const char *>(blocks.source + i * blocks.source_by),
+                   blocks.block, block_crowd());
 }
