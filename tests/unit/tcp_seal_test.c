@@ -193,7 +193,8 @@ static void check_mischief(enum mischief mischief, bool from_caller, unsigned at
     assert_true(is_zero(rig->memory[0], RIG_BYTES));
     if (mischief == TRUNCATE) {
         await_line("rank 0: the link to rank 1 broke", "");
-        if (!from_caller || at > 1) /* a called rank that has heard nothing yet calls back instead */
+        if (!from_caller
+            || at > 1) /* a called rank that has heard nothing yet calls back instead */
             await_line("rank 1: the link to rank 0 broke", "");
     } else if (mischief != FLIP_HEAD) { /* a length that is longer now may first take long */
         await_line("ends the link", "does not verify");
