@@ -55,6 +55,7 @@ struct cohi_slot {
 
 struct cohi_lifecycle {
     void (*idle)(void *endpoint, uint64_t ns);
+    void (*rest)(void *endpoint);
 };
 
 struct cohi_engine {

@@ -90,7 +90,7 @@ else
     left_out="$left_out mlx.launch"
 fi
 if command -v torchrun >/dev/null; then
-    job 0 torchrun --nproc-per-node 4 --no-python "$ring"
+    job 0 torchrun --nproc_per_node 4 --no_python "$ring"
     is_ring 4
 else
     left_out="$left_out torchrun"
