@@ -89,7 +89,8 @@ if command -v mlx.launch >/dev/null; then
 else
     left_out="$left_out mlx.launch"
 fi
-if command -v torchrun >/dev/null; then
+# Debian's 1.13 fails with every program, since its Python is newer than it knows.
+if torchrun --nproc_per_node 1 --no_python true >/dev/null 2>&1; then
     job 0 torchrun --nproc_per_node 4 --no_python "$ring"
     is_ring 4
 else
