@@ -37,7 +37,7 @@ static void invite(const cohi_config *config, struct invitation *invitation, int
     coh_status status = cohi_unique_id_make(&invitation->id);
     if (status == COH_OK)
         status = cohi_root_listen(config, &invitation->id, listener);
-    invitation->status = status;
+    invitation->status = (int32_t)status;
     if (status != COH_OK)
         snprintf(invitation->error, sizeof invitation->error, "%s", coh_last_error());
 }
