@@ -166,7 +166,7 @@ coh_status cohi_stream_tell(coh_world *world, const char *call, const cohi_strea
 coh_status coh_cuda_status(coh_world *world)
 {
     static const char call[] = "coh_cuda_status";
-    cohi_stream_server server;
+    cohi_stream_server server = {0};
     cohi_stream_failure failure;
     coh_status status = cohi_world_enter(world, call);
     if (status == COH_OK)
