@@ -52,10 +52,20 @@ typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
 /* X(field of cohi_config, type, variable, default, help) */
 #define COHI_KNOB_TABLE(X)                                                                         \
     X(engine, COHI_KNOB_TEXT, "COHORT_ENGINE", "any",                                              \
-      "engine that connects the ranks: any, shm, threads, tcp, ucx, mpi, sim, sim:channel")        \
+      "engine that connects the ranks: any, shm, threads, tcp, ucx, mpi, mlx:ring, sim, "          \
+      "sim:channel; nvshmem, or behind a plus as in tcp+nvshmem: also for heaps on a card")        \
     X(heap, COHI_KNOB_SIZE, "COHORT_HEAP", "auto",                                                 \
       "most bytes that each rank's heap can grow to; auto: the host's memory, as far as the "      \
       "address space allows; in steps of 2M")                                                      \
+    X(card_heap, COHI_KNOB_SIZE, "COHORT_CARD_HEAP", "auto",                                       \
+      "bytes of a heap on a card that nobody gave a size, with an engine that takes them all "     \
+      "at once (nvshmem); auto: 1G, or a quarter of the card where its ranks have less")           \
+    X(nvshmem, COHI_KNOB_TEXT, "COHORT_NVSHMEM", "",                                               \
+      "NVSHMEM's library (libnvshmem_host.so.3), or its folder, for engine nvshmem; by itself "    \
+      "where the loader and Python look")                                                          \
+    X(nvshmem_collectives, COHI_KNOB_TEXT, "COHORT_NVSHMEM_COLLECTIVES", "ours",                   \
+      "whose collectives engine nvshmem takes on a stream, by rank 0: ours, nvshmem; auto: the "   \
+      "faster ones, by measurement at start")                                                      \
     X(huge_pages, COHI_KNOB_FLAG, "COHORT_HUGE_PAGES", "on",                                       \
       "ask the kernel for huge pages under the heap")                                              \
     X(check, COHI_KNOB_CHECK, "COHORT_CHECK", "off",                                               \
@@ -98,6 +108,8 @@ typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
       "each other's memory")                                                                       \
     X(modules, COHI_KNOB_TEXT, "COHORT_MODULES", "",                                               \
       "the folder to look for engines in first, such as cohort-tcp.so")                            \
+    X(mlx, COHI_KNOB_TEXT, "COHORT_MLX", "",                                                       \
+      "the file libmlx.so for the engines mlx:...; by itself the loader's, or that of a Python")   \
     X(sim, COHI_KNOB_TEXT, "COHORT_SIM", "",                                                       \
       "the simulator's script: seed=N, kill=RANK@STEP, stall=RANK@STEP, ... (docs/sim.md)")        \
     X(fault, COHI_KNOB_TEXT, "COHORT_FAULT", "",                                                   \

@@ -291,7 +291,7 @@ int cohi_os_addresses(const char *choice, cohi_os_address *addresses, int room);
 int cohi_os_resolve(const char *name, cohi_os_address *addresses, int room, int *count);
 const char *cohi_os_resolve_text(int code);
 
-/* Listens on the address, or on all for NULL; port 0 is any that is free. *port is the one. */
+/* Listens on the address; port 0 is any that is free. *port is the one. */
 int cohi_os_net_listen(const cohi_os_address *address, uint16_t *port, int *fd);
 
 /* Connects before `deadline_ns`. What is sent goes out at once. */

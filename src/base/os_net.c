@@ -183,9 +183,9 @@ static int port_of(int fd, uint16_t *port)
     return 0;
 }
 
-static int listen_at(const cohi_os_address *address, uint16_t *port, int *fd)
+int cohi_os_net_listen(const cohi_os_address *address, uint16_t *port, int *fd)
 {
-    static const int on = 1, off = 0;
+    static const int on = 1;
     union net_address net;
     socklen_t length = write_address(address, *port, &net);
     int made = -1, error = net_socket(address->family, &made);
@@ -193,7 +193,7 @@ static int listen_at(const cohi_os_address *address, uint16_t *port, int *fd)
         return error;
     (void)setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->family == 6)
-        (void)setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        (void)setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (bind(made, &net.any, length) != 0 || listen(made, PENDING_CONNECTIONS) != 0)
         error = errno;
     if (!error)
@@ -204,16 +204,6 @@ static int listen_at(const cohi_os_address *address, uint16_t *port, int *fd)
     }
     *fd = made;
     return 0;
-}
-
-/* All addresses are those of both families by one socket, where the host has IPv6. */
-int cohi_os_net_listen(const cohi_os_address *address, uint16_t *port, int *fd)
-{
-    static const cohi_os_address any6 = {.family = 6}, any4 = {.family = 4};
-    if (address)
-        return listen_at(address, port, fd);
-    int error = listen_at(&any6, port, fd);
-    return error && error != EADDRINUSE ? listen_at(&any4, port, fd) : error;
 }
 
 void cohi_os_net_hurry(int fd)

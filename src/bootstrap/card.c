@@ -9,7 +9,7 @@ struct field {
     unsigned parts; /* a bit each */
 };
 
-enum { INTRO = 1 << COHI_CARD_INTRO, KEYS = 1 << COHI_CARD_KEYS };
+enum { INTRO = 1 << COHI_CARD_INTRO, KEYS = 1 << COHI_CARD_KEYS, PROBE = 1 << COHI_CARD_PROBE };
 
 #define FIELD(name, of)                                             \
     {                                                               \
@@ -17,10 +17,12 @@ enum { INTRO = 1 << COHI_CARD_INTRO, KEYS = 1 << COHI_CARD_KEYS };
     }
 
 static const struct field fields[] = {
-    FIELD(size, INTRO),   FIELD(pid, INTRO),        FIELD(checks, INTRO),
-    FIELD(host, INTRO),   FIELD(prepared, INTRO),   FIELD(heap_bytes, INTRO | KEYS),
-    FIELD(cores, INTRO),  FIELD(engine, INTRO),     FIELD(address, INTRO),
-    FIELD(tuning, INTRO), FIELD(control_key, KEYS), FIELD(heap_key, KEYS),
+    FIELD(size, INTRO),       FIELD(pid, INTRO),
+    FIELD(checks, INTRO),     FIELD(host, INTRO),
+    FIELD(prepared, INTRO),   FIELD(heap_bytes, INTRO | KEYS),
+    FIELD(cores, INTRO),      FIELD(engine, INTRO | PROBE),
+    FIELD(address, INTRO),    FIELD(tuning, INTRO),
+    FIELD(control_key, KEYS), FIELD(heap_key, KEYS),
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };

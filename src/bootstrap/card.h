@@ -13,7 +13,7 @@ enum {
     COHI_ENGINE_NAME_BYTES = 32,
     COHI_ADDRESS_BYTES = 256,
     COHI_KEY_BYTES = 128,
-    COHI_TUNING_BYTES = 128,
+    COHI_TUNING_BYTES = 160,
     COHI_CARD_FDS = 2, /* COHI_CARD_FD_* */
     COHI_CARD_FD_PROCESS = 0,
     COHI_CARD_FD_HEAP = 1
@@ -44,6 +44,7 @@ typedef struct cohi_card {
 typedef enum cohi_card_part {
     COHI_CARD_INTRO = 0, /* all but the keys */
     COHI_CARD_KEYS = 1,  /* heap_bytes and the keys */
+    COHI_CARD_PROBE = 2, /* the engine that a rank could take, before one is opened */
     COHI_CARD_PARTS
 } cohi_card_part;
 

@@ -22,7 +22,7 @@
 #define CROWDED_NS      (5 * COHI_NS_PER_MS)
 
 /* Places beyond one for each rank; names and ports that one door is at. */
-enum { SPARE_PLACES = 256, LISTENERS = 3 };
+enum { SPARE_PLACES = 256, NAMES = 2, LISTENERS = NAMES + COHI_LISTENERS };
 
 /* A connection whose hello is not complete. */
 struct caller {
@@ -41,7 +41,7 @@ struct caller {
 struct cohi_door {
     int listeners[LISTENERS];
     int listener_count;
-    int far_listener; /* among them, or -1; it is not the door's to close */
+    int names; /* the first of them, which are on this host; the others are not the door's to close */
     cohi_tls_self self;
     int count, room;
     struct caller *callers; /* [room]; the first `count` are in use */
@@ -134,12 +134,12 @@ static void take_caller(cohi_door *door, int fd, bool far, uint64_t now)
 
 /* The next that waits at a listener, as far as there are places and descriptors. EAGAIN: nobody
  * waits; ENOSPC, EMFILE, ENFILE: there were not enough. */
-static int take_next(cohi_door *door, int listener, uint64_t now)
+static int take_next(cohi_door *door, int index, uint64_t now)
 {
-    bool far = listener == door->far_listener;
+    bool far = index >= door->names;
     int fd, error = ENOSPC;
     if (door->count < door->room || push_out(door, now))
-        error = cohi_os_accept(listener, &fd);
+        error = cohi_os_accept(door->listeners[index], &fd);
     if (!error)
         take_caller(door, fd, far, now);
     return error;
@@ -157,7 +157,7 @@ static coh_status take_callers(cohi_door *door, bool *crowded)
     *crowded = false;
     for (int i = 0; i < door->listener_count; i++) {
         int error;
-        while ((error = take_next(door, door->listeners[i], now)) == 0
+        while ((error = take_next(door, i, now)) == 0
                || ((error == EMFILE || error == ENFILE) && push_out(door, now)))
             continue;
         if ((error == EMFILE || error == ENFILE) && door->count == 0)
@@ -314,13 +314,14 @@ int cohi_door_listen(cohi_door *door, const char *name)
 {
     int error = cohi_os_local_listen(name, &door->listeners[door->listener_count]);
     door->listener_count += error == 0;
+    door->names = door->listener_count;
     return error;
 }
 
-void cohi_door_listen_far(cohi_door *door, int listener)
+void cohi_door_listen_far(cohi_door *door, const cohi_listeners *listeners)
 {
-    door->far_listener = listener;
-    door->listeners[door->listener_count++] = listener;
+    for (int i = 0; i < listeners->count; i++)
+        door->listeners[door->listener_count++] = listeners->fds[i];
 }
 
 coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door)
@@ -329,7 +330,6 @@ coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door)
     cohi_door *made = calloc(1, sizeof *made);
     if (made) {
         *made = (cohi_door){.room = room,
-                            .far_listener = -1,
                             .self = {.purpose = COHI_TLS_RENDEZVOUS, .rank = 0, .size = size}};
         memcpy(made->self.secret, id->secret, sizeof made->self.secret);
         memcpy(made->self.job, id->name, sizeof made->self.job);
@@ -351,9 +351,8 @@ void cohi_door_close(cohi_door *door)
     tell_refusals(door, cohi_now_ns());
     for (; door->count > 0; remove_caller(door, door->count - 1))
         cohi_os_close(door->callers[door->count - 1].fd);
-    for (int i = 0; i < door->listener_count; i++)
-        if (door->listeners[i] != door->far_listener)
-            cohi_os_close(door->listeners[i]);
+    for (int i = 0; i < door->names; i++)
+        cohi_os_close(door->listeners[i]);
     free(door->callers);
     free(door->set);
     free(door);

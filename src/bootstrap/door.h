@@ -11,6 +11,7 @@
 #define COHI_BOOTSTRAP_DOOR_H
 
 #include "bootstrap/link.h"
+#include "bootstrap/listeners.h"
 
 struct pollfd;
 typedef struct cohi_door cohi_door;
@@ -22,8 +23,8 @@ coh_status cohi_door_open(const cohi_id_layout *id, int size, cohi_door **door);
 /* Listens at an abstract name of this host too. 0, or an errno: EADDRINUSE when it is taken. */
 int cohi_door_listen(cohi_door *door, const char *name);
 
-/* Listens for ranks of other hosts too, at a socket that stays the caller's (bootstrap/root.h). */
-void cohi_door_listen_far(cohi_door *door, int listener);
+/* Listens for ranks of other hosts too, behind the names, at sockets that stay the caller's. */
+void cohi_door_listen_far(cohi_door *door, const cohi_listeners *listeners);
 
 /*
  * Waits for a hello of this job, or until one of the `count` descriptors of `others` shows something

@@ -265,8 +265,7 @@ static coh_status join_as_root(cohi_joining *self)
                          "coh_init: rank 0 of this unique id is taken by another process");
     if (error)
         return cohi_fail_os(error, "coh_init: rank 0 cannot listen for the others");
-    if (self->spec->listener >= 0)
-        cohi_door_listen_far(self->door, self->spec->listener);
+    cohi_door_listen_far(self->door, &self->spec->listeners);
     (void)cohi_joining_note(group, 0, add_host(group, self->host));
     return gather_all(self);
 }

@@ -19,6 +19,7 @@
 #define COHI_BOOTSTRAP_GROUP_H
 
 #include "bootstrap/board.h"
+#include "bootstrap/listeners.h"
 #include "bootstrap/card.h"
 
 typedef struct cohi_group cohi_group;
@@ -39,9 +40,9 @@ typedef struct cohi_group_spec {
     const coh_unique_id *id;
     int rank;
     int size;
-    const char *host;  /* COHORT_HOST, or "" */
-    cohi_board *board; /* of the launcher; head is NULL where there is none */
-    int listener;      /* of rank 0, for leaders of other hosts (bootstrap/root.h); -1: none */
+    const char *host;         /* COHORT_HOST, or "" */
+    cohi_board *board;        /* of the launcher; head is NULL where there is none */
+    cohi_listeners listeners; /* of rank 0, for leaders of other hosts (bootstrap/root.h) */
     cohi_patience patience;
     /* Makes the board of a host for its `count` ranks, in ascending order: on the leader of one that
      * has none. */

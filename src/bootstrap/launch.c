@@ -20,17 +20,17 @@ struct message {
     char version[16];
     int32_t rank;
     int32_t size;
-    uint32_t listens; /* a listening socket comes behind the board */
+    uint32_t listens; /* so many listening sockets come behind the board */
     coh_unique_id id;
 };
 
-enum { FDS = 2 }; /* that come with it: board, listener */
+enum { FDS = 1 + COHI_LISTENERS }; /* that come with it: board, listeners */
 
 void cohi_launch_end(cohi_launch *launch)
 {
     if (launch->let_go)
         launch->let_go(launch->kept);
-    cohi_os_close(launch->listener);
+    cohi_listeners_close(&launch->listeners);
     cohi_board_close(&launch->board);
     *launch = (cohi_launch)COHI_NO_LAUNCH;
 }
@@ -38,23 +38,25 @@ void cohi_launch_end(cohi_launch *launch)
 /* ---- the launcher's side ---- */
 
 /* The board's comes first. */
-static int send_message(int fd, const struct message *message, int board_fd, int listener_fd)
+static int send_message(int fd, const struct message *message, int board_fd,
+                        const cohi_listeners *listeners)
 {
     int fds[FDS], count = 0;
     if (board_fd >= 0)
         fds[count++] = board_fd;
-    if (listener_fd >= 0)
-        fds[count++] = listener_fd;
+    for (int i = 0; listeners && i < listeners->count; i++)
+        fds[count++] = listeners->fds[i];
     return cohi_os_send(fd, message, sizeof *message, fds, count, UINT64_MAX);
 }
 
 /* What was sent stays readable in the one end after the other is closed. */
-static int fill_socket(const struct message *message, int board_fd, int listener_fd, int *fd)
+static int fill_socket(const struct message *message, int board_fd, const cohi_listeners *listeners,
+                       int *fd)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return errno;
-    int error = send_message(ends[1], message, board_fd, listener_fd);
+    int error = send_message(ends[1], message, board_fd, listeners);
     cohi_os_close(ends[1]);
     if (!error)
         error = cohi_os_fd_above_stdio(&ends[0]);
@@ -69,12 +71,15 @@ static int fill_socket(const struct message *message, int board_fd, int listener
 }
 
 coh_status cohi_launch_offer(const coh_unique_id *id, int rank, int size, int board_fd,
-                             int listener_fd, int *fd)
+                             const cohi_listeners *listeners, int *fd)
 {
-    struct message message = {
-        .magic = LAUNCH_MAGIC, .rank = rank, .size = size, .listens = listener_fd >= 0, .id = *id};
+    struct message message = {.magic = LAUNCH_MAGIC,
+                              .rank = rank,
+                              .size = size,
+                              .listens = listeners ? (uint32_t)listeners->count : 0,
+                              .id = *id};
     snprintf(message.version, sizeof message.version, "%s", coh_version_string());
-    int error = fill_socket(&message, board_fd, listener_fd, fd);
+    int error = fill_socket(&message, board_fd, listeners, fd);
     if (error)
         return cohi_fail_os(error, "cannot describe the job of %d ranks to rank %d", size, rank);
     return COH_OK;
@@ -213,7 +218,6 @@ static coh_status take_message(int fd, int rank, struct message *message, int fd
     } while (got < 0 && errno == EINTR);
     if (got <= 0)
         return fail_used_up(fd, rank);
-    fds[0] = fds[1] = -1;
     struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
     if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(rights), rights->cmsg_len - CMSG_LEN(0));
@@ -240,17 +244,30 @@ static coh_status open_board(int board_fd, int rank, cohi_board *board)
 }
 
 /* Without it the leaders of other hosts would wait in vain. */
-static coh_status keep_listener(const struct message *message, int *listener)
+static coh_status keep_listeners(const struct message *message, cohi_listeners *listeners)
 {
-    if (message->listens && *listener < 0)
+    int error = 0;
+    if ((int)message->listens > listeners->count)
         return cohi_link_fail_descriptors("the socket for other hosts did not reach rank 0");
-    int error = *listener < 0 ? 0 : cohi_os_fd_above_stdio(listener);
+    for (int i = 0; i < listeners->count && !error; i++)
+        error = cohi_os_fd_above_stdio(&listeners->fds[i]);
     return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
+}
+
+/* Those that came behind the board. */
+static cohi_listeners listeners_of(const int fds[FDS])
+{
+    cohi_listeners listeners = {.count = 0};
+    for (int i = 1; i < FDS && fds[i] >= 0; i++)
+        listeners.fds[listeners.count++] = fds[i];
+    return listeners;
 }
 
 coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
 {
-    int rank, size, fd, fds[FDS] = {-1, -1};
+    int rank, size, fd, fds[FDS];
+    for (int i = 0; i < FDS; i++)
+        fds[i] = -1;
     struct message message;
     coh_status status = parse_environment(config, &rank, &size, &fd);
     if (status == COH_OK)
@@ -265,18 +282,19 @@ coh_status cohi_launch_accept(const cohi_config *config, cohi_launch *launch)
         return status;
 
     cohi_board board;
+    cohi_listeners listeners = listeners_of(fds);
     (void)fcntl(fd, F_SETOWN, getpid());
     cohi_os_close(fd);
     status = open_board(fds[0], rank, &board);
     if (status != COH_OK) {
-        cohi_os_close(fds[1]);
+        cohi_listeners_close(&listeners);
         return status;
     }
     *launch = (cohi_launch){
-        .id = message.id, .rank = rank, .size = size, .board = board, .listener = fds[1]};
-    status = keep_listener(&message, &launch->listener);
+        .id = message.id, .rank = rank, .size = size, .board = board, .listeners = listeners};
+    status = keep_listeners(&message, &launch->listeners);
     if (status != COH_OK) {
-        cohi_os_close(launch->listener);
+        cohi_listeners_close(&launch->listeners);
         cohi_board_close(&launch->board);
     }
     return status;

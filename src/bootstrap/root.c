@@ -79,13 +79,13 @@ static coh_status choose_addresses(const char *choice, cohi_root *root)
                      choice);
 }
 
-static coh_status listen_in_range(unsigned from, unsigned to, cohi_root *root, int *listener)
+static coh_status listen_in_range(unsigned from, unsigned to, cohi_root *root,
+                                  cohi_listeners *listeners)
 {
-    const cohi_os_address *where = root->count == 1 ? &root->addresses[0] : NULL;
     int error = EADDRINUSE;
     for (unsigned port = from; port <= to && error == EADDRINUSE; port++) {
         root->port = (uint16_t)port;
-        error = cohi_os_net_listen(where, &root->port, listener);
+        error = cohi_listeners_open(root->addresses, &root->count, &root->port, listeners);
     }
     if (!error)
         return COH_OK;
@@ -97,13 +97,19 @@ static coh_status listen_in_range(unsigned from, unsigned to, cohi_root *root, i
     return cohi_fail_os(error, "rank 0 cannot listen for other hosts");
 }
 
-static void log_choice(const cohi_root *root)
+/* Its length, with what is said behind it. */
+enum { CHOICE_TEXT = COHI_LISTENERS * (COHI_OS_ADDRESS_TEXT + 2) };
+
+static void log_choice(const cohi_os_address *addresses, int count, unsigned port)
 {
-    char texts[COHI_ROOT_ADDRESSES][COHI_OS_ADDRESS_TEXT] = {""};
-    for (int i = 0; i < root->count; i++)
-        cohi_os_address_text(&root->addresses[i], texts[i]);
-    cohi_log(COH_LOG_INFO, "init: rank 0 listens for other hosts at %s%s%s, port %u", texts[0],
-             root->count > 1 ? " and " : "", texts[1], root->port);
+    char text[CHOICE_TEXT] = "";
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        char one[COHI_OS_ADDRESS_TEXT];
+        cohi_os_address_text(&addresses[i], one);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", one);
+    }
+    cohi_log(COH_LOG_INFO, "init: rank 0 listens for other hosts at %s, port %u", text, port);
 }
 
 /* ---- sockets that are kept for rank 0 ---- */
@@ -111,47 +117,48 @@ static void log_choice(const cohi_root *root)
 /* A list, since a program may make several ids before it uses one. */
 struct kept {
     coh_unique_id id;
-    int listener;
+    cohi_listeners listeners;
     struct kept *next;
 };
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *all_kept;
 
-static coh_status keep(const coh_unique_id *id, int listener)
+static coh_status keep(const coh_unique_id *id, cohi_listeners *listeners)
 {
     struct kept *made = malloc(sizeof *made);
     if (!made) {
-        cohi_os_close(listener);
+        cohi_listeners_close(listeners);
         return cohi_fail(COH_NO_MEMORY, "coh_unique_id_create: out of memory");
     }
     pthread_mutex_lock(&kept_lock);
-    *made = (struct kept){*id, listener, all_kept};
+    *made = (struct kept){*id, *listeners, all_kept};
     all_kept = made;
     pthread_mutex_unlock(&kept_lock);
     return COH_OK;
 }
 
-int cohi_root_claim(const coh_unique_id *id)
+cohi_listeners cohi_root_claim(const coh_unique_id *id)
 {
-    int listener = -1;
+    cohi_listeners listeners = {.count = 0};
     pthread_mutex_lock(&kept_lock);
-    for (struct kept **at = &all_kept; *at && listener < 0; at = &(*at)->next) {
+    for (struct kept **at = &all_kept; *at; at = &(*at)->next) {
         struct kept *found = *at;
         if (memcmp(&found->id, id, sizeof *id) != 0)
             continue;
-        listener = found->listener;
+        listeners = found->listeners;
         *at = found->next;
         free(found);
         break;
     }
     pthread_mutex_unlock(&kept_lock);
-    return listener;
+    return listeners;
 }
 
 /* ---- listening ---- */
 
-static coh_status listen_for(const cohi_config *config, coh_unique_id *id, int *listener)
+static coh_status listen_for(const cohi_config *config, coh_unique_id *id,
+                             cohi_listeners *listeners)
 {
     unsigned from, to;
     cohi_id_layout layout;
@@ -162,30 +169,61 @@ static coh_status listen_for(const cohi_config *config, coh_unique_id *id, int *
     if (status == COH_OK)
         status = choose_addresses(config->net_interface, &root);
     if (status == COH_OK)
-        status = listen_in_range(from, to, &root, listener);
+        status = listen_in_range(from, to, &root, listeners);
     if (status != COH_OK)
         return status;
     write_root(&root, &layout);
     cohi_unique_id_write(&layout, id);
-    log_choice(&root);
+    log_choice(root.addresses, root.count, root.port);
     return COH_OK;
 }
 
-coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, int *listener)
+coh_status cohi_root_listen(const cohi_config *config, coh_unique_id *id, cohi_listeners *listeners)
 {
-    *listener = cohi_root_claim(id);
-    return *listener >= 0 ? COH_OK : listen_for(config, id, listener);
+    *listeners = cohi_root_claim(id);
+    return listeners->count > 0 ? COH_OK : listen_for(config, id, listeners);
 }
 
-coh_status cohi_root_listen_at(const cohi_config *config, unsigned port, int *listener)
+/* ---- at a port that the others know ---- */
+
+/* Those of the addresses that are this host's. */
+static int own_of(const cohi_os_address *addresses, int count, cohi_os_address *own, int room)
 {
-    cohi_root root = {.port = (uint16_t)port};
-    coh_status status =
-        *config->net_interface ? choose_addresses(config->net_interface, &root) : COH_OK;
+    int found = 0;
+    for (int i = 0; i < count && found < room; i++)
+        if (cohi_root_is_own(&addresses[i], 1))
+            own[found++] = addresses[i];
+    return found;
+}
+
+static coh_status choose_for_port(const cohi_config *config, const cohi_os_address *addresses,
+                                  int count, cohi_os_address *chosen, int *chosen_count)
+{
+    cohi_root root = {.count = 0};
+    coh_status status = COH_OK;
+    *chosen_count = *config->net_interface ? 0 : own_of(addresses, count, chosen, COHI_LISTENERS);
+    if (*chosen_count > 0)
+        return COH_OK;
+    if (!*config->net_interface)
+        *chosen_count = cohi_os_addresses("", chosen, COHI_LISTENERS);
+    if (*chosen_count > 0)
+        return COH_OK;
+    status = choose_addresses(config->net_interface, &root);
+    memcpy(chosen, root.addresses, sizeof root.addresses);
+    *chosen_count = root.count;
+    return status;
+}
+
+coh_status cohi_root_listen_at(const cohi_config *config, const cohi_os_address *addresses,
+                               int count, unsigned port, cohi_listeners *listeners)
+{
+    cohi_os_address chosen[COHI_LISTENERS];
+    uint16_t at = (uint16_t)port;
+    int chosen_count;
+    coh_status status = choose_for_port(config, addresses, count, chosen, &chosen_count);
     if (status != COH_OK)
         return status;
-    int error =
-        cohi_os_net_listen(root.count == 1 ? &root.addresses[0] : NULL, &root.port, listener);
+    int error = cohi_listeners_open(chosen, &chosen_count, &at, listeners);
     if (error == EADDRINUSE)
         return cohi_fail(COH_NOT_AVAILABLE,
                          "coh_init: rank 0 cannot listen for other hosts: port %u is in use; "
@@ -194,7 +232,7 @@ coh_status cohi_root_listen_at(const cohi_config *config, unsigned port, int *li
     if (error)
         return cohi_fail_os(error, "coh_init: rank 0 cannot listen for other hosts at port %u",
                             port);
-    cohi_log(COH_LOG_INFO, "init: rank 0 listens for other hosts at port %u", port);
+    log_choice(chosen, chosen_count, port);
     return COH_OK;
 }
 
@@ -227,7 +265,7 @@ static coh_status create_id(coh_unique_id *id)
 {
     cohi_config config;
     coh_unique_id made;
-    int listener;
+    cohi_listeners listeners;
     if (!id)
         return cohi_fail(COH_INVALID_ARGUMENT, "coh_unique_id_create: id is NULL");
     coh_status status = cohi_unique_id_make(&made);
@@ -236,10 +274,10 @@ static coh_status create_id(coh_unique_id *id)
     bool listens = status == COH_OK && (*config.net_interface || *config.ports);
     if (listens) {
         cohi_log_default((coh_log_level)config.log);
-        status = listen_for(&config, &made, &listener);
+        status = listen_for(&config, &made, &listeners);
     }
     if (listens && status == COH_OK)
-        status = keep(&made, listener);
+        status = keep(&made, &listeners);
     if (status == COH_OK)
         *id = made;
     return status;

@@ -15,14 +15,12 @@ static struct told {
     int rank;
     int size;
     uint32_t joins;
-    int listener; /* of rank 0; -1: none */
+    cohi_listeners listeners; /* of rank 0 */
 } told;
 
-/* A copy of the socket for other hosts, or -1. */
-static coh_status copy_listener(int listener, int *copy)
+static coh_status copy_listeners(const cohi_listeners *listeners, cohi_listeners *copy)
 {
-    *copy = -1;
-    int error = listener < 0 ? 0 : cohi_os_fd_copy(listener, copy);
+    int error = cohi_listeners_copy(listeners, copy);
     return error ? cohi_fail_os(error, "coh_init: cannot keep the socket for other hosts") : COH_OK;
 }
 
@@ -34,7 +32,7 @@ static coh_status recall(cohi_launch *launch)
     launch->size = told.size;
     if (told.size == 1)
         return COH_OK;
-    coh_status status = copy_listener(told.listener, &launch->listener);
+    coh_status status = copy_listeners(&told.listeners, &launch->listeners);
     return status == COH_OK ? cohi_unique_id_derive(&told.id, told.joins, &launch->id) : status;
 }
 
@@ -45,9 +43,10 @@ coh_status cohi_ask_again(const cohi_provider *provider, const cohi_config *conf
     bool again = told.process == getpid() && told.provider == provider;
     coh_status status = again ? recall(launch) : provider->ask(config, launch);
     if (status == COH_OK && !again)
-        told = (struct told){getpid(), provider, launch->id, launch->rank, launch->size, 0, -1};
-    if (status == COH_OK && !again && launch->listener >= 0)
-        (void)copy_listener(launch->listener, &told.listener);
+        told = (struct told){getpid(),     provider, launch->id,  launch->rank,
+                             launch->size, 0,        {.count = 0}};
+    if (status == COH_OK && !again)
+        (void)copy_listeners(&launch->listeners, &told.listeners);
     if (status == COH_OK)
         told.joins++;
     pthread_mutex_unlock(&told_lock);

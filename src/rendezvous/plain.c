@@ -89,6 +89,16 @@ static coh_status choose_port(const cohi_plain *plain, const cohi_config *config
     return status;
 }
 
+/* Where the others look for it; a name that rank 0's own host does not know is no obstacle. */
+static coh_status listen_as_named(const cohi_plain *plain, const cohi_config *config, unsigned port,
+                                  uint64_t deadline_ns, cohi_launch *launch)
+{
+    cohi_root root = {.count = 0};
+    if (!*config->net_interface && find_root(plain, deadline_ns, &root) != 0)
+        root.count = 0;
+    return cohi_root_listen_at(config, root.addresses, root.count, port, &launch->listeners);
+}
+
 static coh_status ask_with_secret(const cohi_plain *plain, const cohi_config *config,
                                   const unsigned char *secret, uint64_t deadline_ns,
                                   cohi_launch *launch)
@@ -102,7 +112,7 @@ static coh_status ask_with_secret(const cohi_plain *plain, const cohi_config *co
     if (status != COH_OK)
         return status;
     if (plain->rank == 0)
-        return cohi_root_listen_at(config, port, &launch->listener);
+        return listen_as_named(plain, config, port, deadline_ns, launch);
     if (plain->near_root == COHI_PLAIN_YES)
         return COH_OK;
     status = await_root(plain, deadline_ns, &root);

@@ -213,7 +213,7 @@ static coh_status make_id(const cohi_config *config, cohi_launch *launch)
 {
     coh_status status = cohi_unique_id_make(&launch->id);
     if (status == COH_OK && !on_one_host(launch->size))
-        status = cohi_root_listen(config, &launch->id, &launch->listener);
+        status = cohi_root_listen(config, &launch->id, &launch->listeners);
     return status;
 }
 

@@ -231,7 +231,7 @@ static coh_status make_id(const struct session *session, const cohi_config *conf
 {
     coh_status status = cohi_unique_id_make(&launch->id);
     if (status == COH_OK && session->here != session->size)
-        status = cohi_root_listen(config, &launch->id, &launch->listener);
+        status = cohi_root_listen(config, &launch->id, &launch->listeners);
     return status;
 }
 

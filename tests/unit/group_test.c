@@ -8,11 +8,14 @@
 #include "bootstrap/group.h"
 #include "bootstrap/root.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,7 +76,6 @@ static coh_status join(const struct job *job, int rank, cohi_group **group)
                             .size = job->size,
                             .host = job->hosts[rank],
                             .board = &none,
-                            .listener = -1,
                             .patience = {.timeout_ns = job->timeout_ns},
                             .make_board = make_board,
                             .context = &context};
@@ -307,13 +309,13 @@ static void addresses_in_an_id(void **state)
     coh_unique_id id, again;
     cohi_id_layout layout;
     cohi_root root;
-    int listener;
+    cohi_listeners listeners;
     (void)state;
     assert_int_equal(coh_unique_id_create(&id), COH_OK);
-    assert_int_equal(cohi_root_claim(&id), -1);
+    assert_int_equal(cohi_root_claim(&id).count, 0);
     assert_int_equal(cohi_config_load(&config), COH_OK);
     config.net_interface = "127.0.0.0/8";
-    assert_int_equal(cohi_root_listen(&config, &id, &listener), COH_OK);
+    assert_int_equal(cohi_root_listen(&config, &id, &listeners), COH_OK);
     assert_int_equal(cohi_unique_id_read(&id, &layout), COH_OK);
     cohi_root_read(&layout, &root);
     assert_int_equal(root.count, 1);
@@ -323,14 +325,61 @@ static void addresses_in_an_id(void **state)
     snprintf(range, sizeof range, "%u", root.port);
     config.ports = range;
     assert_int_equal(coh_unique_id_create(&again), COH_OK);
-    assert_int_equal(cohi_root_listen(&config, &again, &listener), COH_NOT_AVAILABLE);
+    assert_int_equal(cohi_root_listen(&config, &again, &listeners), COH_NOT_AVAILABLE);
     assert_says("COHORT_PORTS");
     config.ports = "7-3";
-    assert_int_equal(cohi_root_listen(&config, &again, &listener), COH_INVALID_ARGUMENT);
+    assert_int_equal(cohi_root_listen(&config, &again, &listeners), COH_INVALID_ARGUMENT);
     config.ports = "";
     config.net_interface = "no-such-interface";
-    assert_int_equal(cohi_root_listen(&config, &again, &listener), COH_INVALID_ARGUMENT);
+    assert_int_equal(cohi_root_listen(&config, &again, &listeners), COH_INVALID_ARGUMENT);
     assert_says("no-such-interface");
+}
+
+/* The socket is bound to that address and port, and no other. */
+static void assert_bound_to(int fd, const cohi_os_address *address, unsigned port)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } at;
+    socklen_t length = sizeof at;
+    assert_int_equal(getsockname(fd, &at.any, &length), 0);
+    bool six = at.any.sa_family == AF_INET6;
+    assert_int_equal(address->family, six ? 6 : 4);
+    assert_int_equal(ntohs(six ? at.six.sin6_port : at.four.sin_port), port);
+    assert_memory_equal(address->bytes, six ? (void *)&at.six.sin6_addr : (void *)&at.four.sin_addr,
+                        six ? 16 : 4);
+}
+
+/* Interface lo has one address, or two where there is IPv6. */
+static void chosen_addresses_alone_are_listened_at(void **state)
+{
+    cohi_config config;
+    coh_unique_id id;
+    cohi_id_layout layout;
+    cohi_root root;
+    cohi_listeners listeners, named;
+    (void)state;
+    assert_int_equal(cohi_config_load(&config), COH_OK);
+    config.net_interface = "lo";
+    assert_int_equal(coh_unique_id_create(&id), COH_OK);
+    assert_int_equal(cohi_root_listen(&config, &id, &listeners), COH_OK);
+    assert_int_equal(cohi_unique_id_read(&id, &layout), COH_OK);
+    cohi_root_read(&layout, &root);
+    assert_int_equal(listeners.count, root.count);
+    for (int i = 0; i < root.count; i++)
+        assert_bound_to(listeners.fds[i], &root.addresses[i], root.port);
+    /* That port is taken at each of them, the last one too. */
+    const cohi_os_address *last = &root.addresses[root.count - 1];
+    config.net_interface = "";
+    assert_int_equal(cohi_root_listen_at(&config, last, 1, root.port, &named), COH_NOT_AVAILABLE);
+    assert_says("COHORT_PORT");
+    cohi_listeners_close(&listeners);
+    assert_int_equal(cohi_root_listen_at(&config, last, 1, root.port, &named), COH_OK);
+    assert_int_equal(named.count, 1);
+    assert_bound_to(named.fds[0], last, root.port);
+    cohi_listeners_close(&named);
 }
 
 /* An id that was made to be reached keeps the socket for rank 0. */
@@ -341,10 +390,10 @@ static void an_id_that_listens(void **state)
     setenv("COHORT_NET_INTERFACE", "127.0.0.0/8", 1);
     assert_int_equal(coh_unique_id_create(&id), COH_OK);
     unsetenv("COHORT_NET_INTERFACE");
-    int listener = cohi_root_claim(&id);
-    assert_true(listener >= 0);
-    assert_int_equal(cohi_root_claim(&id), -1);
-    close(listener);
+    cohi_listeners listeners = cohi_root_claim(&id);
+    assert_int_equal(listeners.count, 1);
+    assert_int_equal(cohi_root_claim(&id).count, 0);
+    cohi_listeners_close(&listeners);
 }
 
 int main(void)
@@ -352,11 +401,16 @@ int main(void)
     outcomes = mmap(NULL, MOST * sizeof *outcomes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_of_unequal_size),   cmocka_unit_test(long_cards),
-        cmocka_unit_test(missing_ranks_are_named), cmocka_unit_test(a_member_is_killed),
-        cmocka_unit_test(the_root_is_killed),      cmocka_unit_test(a_leader_is_killed),
-        cmocka_unit_test(other_secrets),           cmocka_unit_test(addresses_in_an_id),
+        cmocka_unit_test(hosts_of_unequal_size),
+        cmocka_unit_test(long_cards),
+        cmocka_unit_test(missing_ranks_are_named),
+        cmocka_unit_test(a_member_is_killed),
+        cmocka_unit_test(the_root_is_killed),
+        cmocka_unit_test(a_leader_is_killed),
+        cmocka_unit_test(other_secrets),
+        cmocka_unit_test(addresses_in_an_id),
         cmocka_unit_test(an_id_that_listens),
+        cmocka_unit_test(chosen_addresses_alone_are_listened_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

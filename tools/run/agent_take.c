@@ -86,7 +86,7 @@ static coh_status make_id(cohi_agent *agent)
     if (status == COH_OK)
         status = cohi_unique_id_make(&id);
     if (status == COH_OK && agent->order.host_count > 1)
-        status = cohi_root_listen(&config, &id, &agent->squad.listener);
+        status = cohi_root_listen(&config, &id, &agent->squad.listeners);
     if (status == COH_OK)
         cohi_stream_send(&agent->stream, COHI_FRAME_ROOT, -1, &id, sizeof id);
     return status;

@@ -28,7 +28,6 @@ void cohi_squad_init(cohi_squad *squad, const cohi_squad_hooks *hooks, void *own
     *squad = (cohi_squad){.hooks = hooks,
                           .owner = owner,
                           .charge = {.input = -1},
-                          .listener = -1,
                           .board = {.fd = -1},
                           .guard_link = -1};
 }
@@ -123,7 +122,7 @@ void cohi_squad_close(cohi_squad *squad)
     for (int i = 0; squad->ranks && i < squad->charge.count; i++)
         cohi_os_close(squad->ranks[i].control);
     cohi_os_close(squad->guard_link);
-    cohi_os_close(squad->listener);
+    cohi_listeners_close(&squad->listeners);
     cohi_snapshot_free(squad->charge.snapshot, squad->charge.size);
     cohi_board_close(&squad->board);
     free(squad->children_before);
@@ -194,7 +193,7 @@ static coh_status make_ends(const cohi_squad *squad, int rank, struct rank_ends 
         return cohi_fail_os(error, "cannot make the pipes of rank %d of %d", rank,
                             squad->charge.size);
     return cohi_launch_offer(&squad->id, rank, squad->charge.size, squad->board.fd,
-                             rank == 0 ? squad->listener : -1, &ends->job_fd);
+                             rank == 0 ? &squad->listeners : NULL, &ends->job_fd);
 }
 
 /* The guard starts the rank's supervisor; what becomes of that comes as news. */

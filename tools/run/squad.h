@@ -10,6 +10,7 @@
 #ifndef COHI_TOOLS_SQUAD_H
 #define COHI_TOOLS_SQUAD_H
 
+#include "bootstrap/listeners.h"
 #include "run/supervise.h"
 
 #include <cohort.h>
@@ -45,7 +46,7 @@ typedef struct cohi_squad {
     void *owner;
     cohi_charge charge; /* what is the same for all ranks */
     coh_unique_id id;
-    int listener; /* for rank 0 of a job on several hosts, or -1 */
+    cohi_listeners listeners; /* for rank 0 of a job on several hosts */
     cohi_board board;
     cohi_squad_rank *ranks; /* of this host: that of rank r at r - charge.first */
     int alive;              /* supervisors that were asked for and are not reaped */
