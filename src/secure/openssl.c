@@ -1,6 +1,9 @@
 #include "secure/openssl.h"
 
+#include "base/os.h"
+
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,13 +81,21 @@ static bool set_up(cohi_openssl *openssl, const cohi_openssl_hooks *hooks,
     return made;
 }
 
+/* What is there and cannot be opened, by a process without descriptors, need not be installed. */
+static void explain_absence(const char *words, char reason[COHI_OPENSSL_REASON_BYTES])
+{
+    bool missing = !words || strstr(words, cohi_os_error_text(ENOENT));
+    snprintf(reason, COHI_OPENSSL_REASON_BYTES, "it cannot be opened: %s%s",
+             words ? words : "nobody knows why",
+             missing ? "; install libssl3 (Debian, Ubuntu) or openssl-libs (Fedora)" : "");
+}
+
 bool cohi_openssl_open(const char *library, const cohi_openssl_hooks *hooks, cohi_openssl *openssl,
                        char reason[COHI_OPENSSL_REASON_BYTES])
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        snprintf(reason, COHI_OPENSSL_REASON_BYTES,
-                 "%s; install libssl3 (Debian, Ubuntu) or openssl-libs (Fedora)", dlerror());
+        explain_absence(dlerror(), reason);
         return false;
     }
     const char *missing = find_all(handle, openssl);

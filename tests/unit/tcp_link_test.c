@@ -399,9 +399,10 @@ static void silence_is_told(void **state)
     uint64_t word = 0;
     assert_int_equal(rig_put(rig, 0, 2, 0, &word, 8, NULL), COH_OK);
     int fd = raw_open(rig, 1, 0);
-    assert_true(rig_until(&rig->world[0].silent[1], 3));
-    assert_int_equal(atomic_load(&rig->world[0].silent[2]), 0); /* keepalives come */
-    assert_int_equal(atomic_load(&rig->world[2].silent[0]), 0);
+    assert_true(rig_until(&rig->world[0].mute[1], 3)); /* the kernel answers for it */
+    assert_int_equal(atomic_load(&rig->world[0].silent[1]), 0);
+    assert_int_equal(atomic_load(&rig->world[0].mute[2]), 0); /* keepalives come */
+    assert_int_equal(atomic_load(&rig->world[2].mute[0]), 0);
     assert_int_equal(atomic_load(&rig->world[0].lost[1]), 0); /* that is for core to say */
     close(fd);
     rig_close(rig);

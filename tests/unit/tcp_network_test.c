@@ -163,6 +163,8 @@ static void a_pulled_cable_is_told_on_both_sides(void **state)
     assert_true(run_in(1, "ip link set v1 down"));
     for (int rank = 0; rank < RANKS; rank++)
         assert_true(rig_until(&rig->world[rank].silent[1 - rank], 1));
+    for (int rank = 0; rank < RANKS; rank++)
+        assert_int_equal(atomic_load(&rig->world[rank].mute[1 - rank]), 0);
     assert_true(run_in(1, "ip link set v1 up; ip addr add fd77::2/64 dev v1 nodad; "
                           "sleep 0.3")); /* until both ends have noticed */
     rig_close(rig);

@@ -36,6 +36,7 @@ struct rig_world {
     atomic_int lost[RIG_RANKS_MAX]; /* cohi_loss */
     atomic_int left[RIG_RANKS_MAX];
     atomic_int silent[RIG_RANKS_MAX];
+    atomic_int mute[RIG_RANKS_MAX];
     atomic_int messages;
     size_t counts[RIG_MESSAGES_MAX];
     unsigned char firsts[RIG_MESSAGES_MAX]; /* bytes */
@@ -69,6 +70,11 @@ static inline void rig_silent(void *world, int rank, uint64_t silent_ns)
     atomic_fetch_add(&((struct rig_world *)world)->silent[rank], 1);
 }
 
+static inline void rig_mute(void *world, int rank)
+{
+    atomic_fetch_add(&((struct rig_world *)world)->mute[rank], 1);
+}
+
 static inline void rig_nothing(void *world)
 {
     (void)world;
@@ -91,6 +97,7 @@ static inline void rig_deliver(void *world, int from, const void *bytes, size_t 
 static const cohi_upcalls rig_upcalls = {.lost = rig_lost,
                                          .left = rig_left,
                                          .silent = rig_silent,
+                                         .mute = rig_mute,
                                          .attend = rig_nothing,
                                          .arrived = rig_nothing,
                                          .deliver = rig_deliver};

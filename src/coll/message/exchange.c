@@ -1,5 +1,6 @@
 #include "coll/message/exchange.h"
 
+#include "base/error.h"
 #include "coll/call/assemble.h"
 #include "core/message/message.h"
 #include "core/team/mark.h"
@@ -35,15 +36,33 @@ void cohi_exchange_receive(cohi_call *call, coh_request *request, int from, void
     start(call, request, COHI_OP_RECEIVE, from, data, bytes);
 }
 
-coh_status cohi_exchange_finish(cohi_call *call, coh_request *requests, int count)
+/* The first failure is the one that is told: others often follow from it. */
+static coh_status finish(cohi_call *call, coh_request *requests, int count, bool each_beats)
 {
     coh_status status = COH_OK;
+    cohi_error kept;
     for (int i = 0; i < count; i++) {
         coh_status ended = cohi_request_finish(&requests[i], call->name);
-        status = status == COH_OK ? ended : status;
+        if (each_beats)
+            cohi_call_beat(call);
+        if (status == COH_OK && ended != COH_OK) {
+            status = ended;
+            cohi_error_keep(&kept);
+        }
     }
+    return status == COH_OK ? COH_OK : cohi_fail_again(&kept);
+}
+
+coh_status cohi_exchange_finish(cohi_call *call, coh_request *requests, int count)
+{
+    coh_status status = finish(call, requests, count, false);
     cohi_call_beat(call);
     return status;
+}
+
+coh_status cohi_exchange_finish_each(cohi_call *call, coh_request *requests, int count)
+{
+    return finish(call, requests, count, true);
 }
 
 coh_status cohi_exchange_both(cohi_call *call, int to, const void *out, size_t out_bytes, int from,

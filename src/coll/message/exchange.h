@@ -22,6 +22,9 @@ void cohi_exchange_receive(cohi_call *call, coh_request *request, int from, void
  * them back, so that the requests may go out of scope. */
 coh_status cohi_exchange_finish(cohi_call *call, coh_request *requests, int count);
 
+/* The same, where each of them is a beat of its own. */
+coh_status cohi_exchange_finish_each(cohi_call *call, coh_request *requests, int count);
+
 /* Sends to one member while receiving from another (or the same). */
 coh_status cohi_exchange_both(cohi_call *call, int to, const void *out, size_t out_bytes, int from,
                               void *in, size_t in_bytes);

@@ -34,7 +34,6 @@ static void start(cohi_call *call, coh_request *request, int member, size_t piec
         cohi_exchange_send(call, request, member, data, part.count);
 }
 
-/* All are waited for, also when one fails; each is a beat. */
 static coh_status exchange_piece(cohi_call *call, size_t piece)
 {
     coh_request *requests = (coh_request *)call->workspace;
@@ -44,12 +43,7 @@ static coh_status exchange_piece(cohi_call *call, size_t piece)
         if (i != call->root && piece < cohi_pieces_of(bytes, COHI_PIECE_BYTES))
             start(call, &requests[count++], i, piece);
     }
-    coh_status status = COH_OK;
-    for (int i = 0; i < count; i++) {
-        coh_status ended = cohi_exchange_finish(call, &requests[i], 1);
-        status = status == COH_OK ? ended : status;
-    }
-    return status;
+    return cohi_exchange_finish_each(call, requests, count);
 }
 
 static coh_status exchange_all(cohi_call *call)

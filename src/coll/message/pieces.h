@@ -14,7 +14,7 @@
 
 enum {
     COHI_PIECE_BYTES = 1 << 20, /* a wait for one is far shorter than any COHORT_STALL */
-    COHI_CHUNK_BYTES = 128 << 10
+    COHI_CHUNK_BYTES = 64 << 10 /* of a collective, it goes between hosts as one frame, unasked */
 };
 
 /* What member `index` reduces, or brings, alone: its block in reduce_scatter and all_gather, its
@@ -46,7 +46,7 @@ coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes
 
 /*
  * Sends elements of the partial type (accumulate.h) to one member, and combines those that come from
- * another into `into`; the next chunk is on its way while one is combined. `out` may be `into`:
+ * another into `into`; the next chunks are on their way while one is combined. `out` may be `into`:
  * what is sent is what was there before. A member with nothing to send or receive has a count of 0.
  */
 typedef struct cohi_flow {

@@ -30,12 +30,23 @@ static double messages(const cohi_model *model, int count, double bytes)
 }
 
 /* Messages that are under way together: all their bytes, and the latency of the first; each of the
- * others costs what a call does, to be put on its way and taken off. */
+ * others costs what it takes to be put on its way and taken off. */
 static double burst(const cohi_model *model, int count, double bytes)
 {
     return count < 1 ? 0
                      : messages(model, 1, bytes)
-                           + (count - 1) * (model->call + bytes * model->message_byte);
+                           + (count - 1) * (model->message_further + bytes * model->message_byte);
+}
+
+/* What is long goes in chunks, each put on its way by itself while others are under way. */
+static double chunks_behind(double bytes)
+{
+    return bytes <= COHI_CHUNK_BYTES ? 0 : bytes / COHI_CHUNK_BYTES - 1;
+}
+
+static double further(const cohi_model *model, double bytes)
+{
+    return chunks_behind(bytes) * model->message_further;
 }
 
 /* A vector that goes over `hops` members in chunks, one behind the other. */
@@ -43,18 +54,18 @@ static double pipeline(const cohi_model *model, int hops, double bytes)
 {
     double chunk = bytes < COHI_CHUNK_BYTES ? bytes : COHI_CHUNK_BYTES;
     return messages(model, hops, chunk) + (bytes - chunk) * model->message_byte
-           + bytes / COHI_CHUNK_BYTES * model->message;
+           + bytes / COHI_CHUNK_BYTES * model->message_further;
 }
 
 /* ---- all_reduce ---- */
 
-/* Copying the source, then a message and a reduction of everything each doubling; one more of both,
- * and a message back, where members are folded. */
+/* Copying the source, then a message and a reduction of everything each doubling, and copying the
+ * result; one more of both, and a message back, where members are folded. */
 static double doubling_all_reduce(const cohi_model *model, int ranks, double bytes)
 {
     int steps = doublings(cohi_power_below(ranks)), folds = is_power(ranks) ? 0 : 1;
-    return model->call + cohi_model_copy(model, bytes)
-           + (steps + folds) * cohi_model_reduce(model, bytes)
+    return model->call + 2 * cohi_model_copy(model, bytes)
+           + (steps + folds) * (cohi_model_reduce(model, bytes) + further(model, bytes))
            + messages(model, steps + 2 * folds, bytes);
 }
 
@@ -67,7 +78,7 @@ static double halving_all_reduce(const cohi_model *model, int ranks, double byte
     return model->call + cohi_model_copy(model, bytes)
            + folds * (messages(model, 2, bytes) + cohi_model_reduce(model, bytes))
            + messages(model, 2 * doublings(group), 0) + 2 * moved * model->message_byte
-           + cohi_model_reduce(model, moved);
+           + further(model, moved) + cohi_model_reduce(model, moved);
 }
 
 /* A message and a reduction of a share each step, then a message each step. */
@@ -75,7 +86,7 @@ static double ring_all_reduce(const cohi_model *model, int ranks, double bytes)
 {
     double share = bytes / ranks;
     return model->call + messages(model, 2 * (ranks - 1), share)
-           + (ranks - 1) * cohi_model_reduce(model, share);
+           + (ranks - 1) * (cohi_model_reduce(model, share) + further(model, share));
 }
 
 /* Two bursts of a share to and from each, and one reduction of a share of all. */
@@ -83,7 +94,7 @@ static double pairwise_all_reduce(const cohi_model *model, int ranks, double byt
 {
     double share = bytes / ranks;
     return model->call + 2 * burst(model, ranks - 1, share)
-           + (ranks - 1) * cohi_model_reduce(model, share);
+           + (ranks - 1) * (cohi_model_reduce(model, share) + 2 * further(model, share));
 }
 
 /* ---- reduce ---- */
@@ -109,7 +120,7 @@ static double pairwise_reduce_scatter(const cohi_model *model, int ranks, double
 {
     double block = bytes / ranks;
     return model->call + burst(model, ranks - 1, block)
-           + (ranks - 1) * cohi_model_reduce(model, block);
+           + (ranks - 1) * (cohi_model_reduce(model, block) + further(model, block));
 }
 
 /* A message and a reduction of a block each step. */
@@ -117,7 +128,7 @@ static double ring_reduce_scatter(const cohi_model *model, int ranks, double byt
 {
     double block = bytes / ranks;
     return model->call + messages(model, ranks - 1, block)
-           + (ranks - 1) * cohi_model_reduce(model, block);
+           + (ranks - 1) * (cohi_model_reduce(model, block) + further(model, block));
 }
 
 /* ---- all_gather, gather, scatter ---- */

@@ -104,6 +104,21 @@ void cohi_far_announce(cohi_mailbox *box, coh_request *send)
     start_moving(box, &box->moving, send);
 }
 
+void cohi_far_lend(cohi_mailbox *box, coh_request *send)
+{
+    send->serial = ++box->serial;
+    send->move =
+        (cohi_move){.accepted = true, .place = COHI_NO_SPOT, .gone = send->bytes, .told = true};
+    start_moving(box, &box->moving, send);
+}
+
+void cohi_far_claim(cohi_mailbox *box, coh_request *receive)
+{
+    receive->serial = ++box->serial;
+    receive->move = (cohi_move){.accepted = true, .way = COHI_WAY_PIECES, .place = COHI_NO_SPOT};
+    start_moving(box, &box->moving, receive);
+}
+
 /* A put needs no answer, so it is preferred where both could. */
 static void choose_way(cohi_mailbox *box, coh_request *receive, int from, const cohi_offer *offer)
 {

@@ -22,6 +22,12 @@
 /* Makes an announced send one that moves; its serial and place are set. Lock held. */
 void cohi_far_announce(cohi_mailbox *box, coh_request *send);
 
+/* Makes a send one that moves, of which the engine gets all at once, unasked. Lock held. */
+void cohi_far_lend(cohi_mailbox *box, coh_request *send);
+
+/* A receive whose message comes unasked, and is received into its buffer. Lock held. */
+void cohi_far_claim(cohi_mailbox *box, coh_request *receive);
+
 /* Accepts the offer of a peer that is not mapped for a receive; lock held. */
 void cohi_far_accept(cohi_mailbox *box, coh_request *receive, const cohi_envelope *envelope,
                      const cohi_offer *offer);

@@ -149,14 +149,61 @@ static bool send_whole(cohi_mailbox *box, coh_request *send, int to, int64_t cos
     return true;
 }
 
+/* Lends the engine the caller's memory, with the lock let go of meanwhile. */
+static coh_status lend(cohi_mailbox *box, coh_request *send, int to, cohi_parcel *parcel)
+{
+    const coh_world *world = box->world;
+    cohi_frame_head head = {
+        .kind = COHI_FRAME_MESSAGE, .tag = send->tag, .team = send->key, .bytes = send->bytes};
+    send->users++;
+    cohi_latch_give(&box->lock);
+    coh_status status = world->engine->channel->send(world->endpoint, to, &head, sizeof head,
+                                                     send->data, send->bytes, &parcel->op);
+    cohi_latch_take(&box->lock);
+    send->users--;
+    if (status == COH_OK)
+        cohi_parcel_launch(box, parcel);
+    else
+        cohi_parcel_give(box, parcel);
+    return status;
+}
+
+/* A whole message that is not copied: it moves until the engine is done with it. */
+static bool send_lent(cohi_mailbox *box, coh_request *send, int to, int64_t cost)
+{
+    cohi_parcel *parcel;
+    cohi_latch_take(&box->lock);
+    coh_status status = cohi_parcel_take(box, to, send, &parcel);
+    bool goes = status != COH_OK || parcel;
+    if (goes) {
+        spend(&box->partners[to], cost);
+        cohi_far_lend(box, send);
+    }
+    if (parcel)
+        status = lend(box, send, to, parcel);
+    if (status != COH_OK)
+        send->move.status = status;
+    if (goes && send->move.flying == 0)
+        cohi_far_end(box, send, send->move.status);
+    cohi_latch_give(&box->lock);
+    return goes;
+}
+
+/*
+ * Short messages go whole, as copies. So do those of a collective that fit a frame, uncopied: their
+ * receiver is in the call or comes to it, so asking it first would only cost the time of an answer.
+ */
 bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to)
 {
-    bool whole = send->bytes <= COHI_PARCEL_COPY && send->bytes <= box->piece;
-    int64_t cost = COHI_ARRIVAL_COST + (whole ? (int64_t)send->bytes : 0);
+    bool copied = send->bytes <= COHI_PARCEL_COPY && send->bytes <= box->piece;
+    bool lent = !copied && send->collective && send->bytes <= box->piece;
+    int64_t cost = COHI_ARRIVAL_COST + (copied || lent ? (int64_t)send->bytes : 0);
     if (!has_credit(&box->partners[to], cost))
         return false;
-    if (whole)
+    if (copied)
         return send_whole(box, send, to, cost);
+    if (lent)
+        return send_lent(box, send, to, cost);
     spend(&box->partners[to], cost);
     announce(box, send, to);
     return true;

@@ -236,6 +236,19 @@ bool cohi_match_deliver(cohi_mailbox *box, const cohi_envelope *envelope, const 
     return keep(box, envelope, data, offer);
 }
 
+coh_request *cohi_match_claim(cohi_mailbox *box, const cohi_envelope *envelope)
+{
+    coh_request *receive = find_posted(box, envelope);
+    if (!receive || envelope->bytes > receive->bytes)
+        return NULL;
+    cohi_queue_remove(&receive->link);
+    fill_got(receive, envelope);
+    receive->bytes = envelope->bytes;
+    atomic_store_explicit(&receive->peer, envelope->from, memory_order_relaxed);
+    release(box, envelope->from, cost_of(envelope, false));
+    return receive;
+}
+
 static cohi_arrival *first_wanted(const cohi_queue *arrivals, const coh_request *receive)
 {
     for (cohi_link *at = cohi_queue_first(arrivals); at; at = cohi_queue_next(arrivals, at))

@@ -18,6 +18,10 @@
 bool cohi_match_deliver(cohi_mailbox *box, const cohi_envelope *envelope, const void *data,
                         const cohi_offer *offer, bool bounded);
 
+/* The receive that a message is for which begins to come, no longer posted and `bytes` as long as the
+ * message; NULL where none is posted, or the first one has no room. Its credit is given back. */
+coh_request *cohi_match_claim(cohi_mailbox *box, const cohi_envelope *envelope);
+
 /* Gives a receive what is there for it, or posts it. */
 void cohi_match_receive(cohi_mailbox *box, coh_request *request);
 

@@ -141,6 +141,19 @@ void cohi_message_start(coh_request *request)
     cohi_latch_give(&box->lock);
 }
 
+/* Starts it for a public call. An engine may hold the caller for long, so the others see what it is in. */
+static void start_shown(coh_request *request)
+{
+    coh_world *world = request->world;
+    int peer = atomic_load_explicit(&request->peer, memory_order_relaxed);
+    bool by_engine = peer == COH_ANY_RANK || !cohi_mailbox_by_lane(world, peer);
+    if (by_engine)
+        cohi_world_show_op(world, request->doing);
+    cohi_message_start(request);
+    if (by_engine)
+        cohi_world_show_op(world, COHI_OP_NONE);
+}
+
 static coh_status check_standing(coh_world *world, const char *call, int rank)
 {
     coh_status status = cohi_verdict_check(world, call, rank);
@@ -203,7 +216,7 @@ static coh_status send_long(coh_team *team, const struct call *call)
     coh_request request;
     cohi_message_prepare(&request, team, COHI_OP_SEND, call->index, (uint32_t)call->tag,
                          (void *)call->data, call->bytes);
-    cohi_mailbox_issue(&request);
+    start_shown(&request);
     return cohi_request_finish(&request, call->name);
 }
 
@@ -233,7 +246,7 @@ static coh_status receive_long(coh_team *team, const struct call *call, void *da
         return status;
     coh_request request;
     prepare_receive(&request, team, call->index, call->tag, data, call->bytes);
-    cohi_message_start(&request);
+    start_shown(&request);
     status = cohi_request_finish(&request, call->name);
     if (status == COH_OK || status == COH_LENGTH_MISMATCH)
         cohi_message_got(&request, got);
@@ -348,7 +361,7 @@ static coh_status start(coh_team *team, const struct call *call, coh_request **r
                          call->bytes);
     made->any_tag = call->tag == COH_ANY_TAG;
     own(made);
-    cohi_message_start(made);
+    start_shown(made);
     *request = made;
     return COH_OK;
 }

@@ -293,6 +293,9 @@ void cohi_tcp_link_lose(cohi_endpoint *endpoint, int rank)
 
 /* ---- now and then ---- */
 
+/* After how many ticks without a word core is told: two keepalives did not come. */
+enum { SILENT_TICKS = 4 };
+
 static void keep_alive(cohi_tcp_link *link)
 {
     cohi_tcp_request *request = link->out.spoke || link->out.armed || link->unconfirmed
@@ -314,9 +317,33 @@ void cohi_tcp_link_call_again(cohi_tcp_link *link)
         cohi_tcp_link_end(link, end);
 }
 
-void cohi_tcp_link_tick(cohi_tcp_link *link, uint64_t passed_ns)
+/* A process that is stopped does not read: what its host takes for it must not run into the limit,
+ * by which a link breaks whose host does not answer. Lock held. */
+static void judge_silence(cohi_tcp_link *link, uint64_t passed_ns)
 {
     cohi_endpoint *endpoint = link->endpoint;
+    bool acknowledged =
+        link->fd >= 0
+        && cohi_tcp_socket_is_acknowledged(link->fd, 2 * endpoint->tick_ns, &link->acknowledged);
+    link->silent_ns += passed_ns;
+    link->host_silent_ns = acknowledged ? 0 : link->host_silent_ns + passed_ns;
+    bool mute = acknowledged && link->silent_ns >= SILENT_TICKS * endpoint->tick_ns;
+    if ((mute || link->mute) && link->fd >= 0)
+        cohi_tcp_socket_limit(link->fd, mute ? 0 : endpoint->link_timeout_ns);
+    link->mute = mute;
+}
+
+static void tell_silence(cohi_tcp_link *link, bool mute, uint64_t silent_ns)
+{
+    cohi_endpoint *endpoint = link->endpoint;
+    if (mute)
+        endpoint->upcalls->mute(endpoint->world, link->rank);
+    else if (silent_ns >= SILENT_TICKS * endpoint->tick_ns)
+        endpoint->upcalls->silent(endpoint->world, link->rank, silent_ns);
+}
+
+void cohi_tcp_link_tick(cohi_tcp_link *link, uint64_t passed_ns)
+{
     cohi_tcp_end end = {.loss = (cohi_loss)0};
     pthread_mutex_lock(&link->lock);
     bool watched = link->state != COHI_TCP_IDLE && link->state != COHI_TCP_ENDED;
@@ -325,11 +352,12 @@ void cohi_tcp_link_tick(cohi_tcp_link *link, uint64_t passed_ns)
     else
         end = cohi_tcp_call_tick(link);
     if (watched)
-        link->silent_ns += passed_ns;
-    uint64_t silent_ns = link->silent_ns;
+        judge_silence(link, passed_ns);
+    bool mute = link->mute;
+    uint64_t silent_ns = link->silent_ns, host_ns = link->host_silent_ns;
     pthread_mutex_unlock(&link->lock);
     if (end.loss)
         cohi_tcp_link_end(link, end);
-    else if (watched && silent_ns >= 4 * endpoint->tick_ns && !link->peer_left)
-        endpoint->upcalls->silent(endpoint->world, link->rank, silent_ns);
+    else if (watched && !link->peer_left)
+        tell_silence(link, mute, silent_ns < host_ns ? silent_ns : host_ns);
 }

@@ -9,6 +9,10 @@ void cohi_tcp_tell(cohi_endpoint *endpoint)
 
 void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_part *part, cohi_op *op, int rank)
 {
+    if (!op) { /* nobody else has the part yet */
+        cohi_part_join(part, NULL, rank);
+        return;
+    }
     pthread_mutex_lock(&endpoint->ops_lock);
     cohi_part_join(part, op, rank);
     pthread_mutex_unlock(&endpoint->ops_lock);

@@ -14,29 +14,44 @@ enum {
 
 /* ---- where a payload goes ---- */
 
-static pthread_mutex_t *sink_lock(cohi_tcp_link *link)
-{
-    return link->in.sink == COHI_TCP_SINK_CALLER ? &link->landing : &link->endpoint->segments_lock;
-}
-
-/* The next byte's place, its lock held; NULL: it is dropped, or *wrong says why it has none. */
-static char *sink_place(cohi_tcp_link *link, uint64_t bytes, const char **wrong)
+/*
+ * Where the next bytes go, for as long as they are moved there; NULL: they are dropped, or *wrong says
+ * why they have no place. Behind it comes close_sink, with how many were moved.
+ */
+static char *open_sink(cohi_tcp_link *link, uint64_t bytes, const char **wrong)
 {
     cohi_tcp_in *in = &link->in;
+    cohi_endpoint *endpoint = link->endpoint;
     switch (in->sink) {
     case COHI_TCP_SINK_SEGMENT:
-        return cohi_tcp_locate(link->endpoint, &in->frame.head, in->frame.head.offset + in->at,
-                               bytes, wrong);
+        pthread_mutex_lock(&endpoint->segments_lock);
+        return cohi_tcp_locate(endpoint, &in->frame.head, in->frame.head.offset + in->at, bytes,
+                               wrong);
     case COHI_TCP_SINK_CALLER: /* what is lost or given up has no target any more */
+        pthread_mutex_lock(&link->landing);
         return link->state == COHI_TCP_OPEN && link->out.awaited.first->target
                    ? link->out.awaited.first->target + in->at
                    : NULL;
     case COHI_TCP_SINK_MESSAGE:
         return (char *)in->message + in->at;
+    case COHI_TCP_SINK_CLAIM:
+        return endpoint->upcalls->borrow(endpoint->world, link->rank, in->claim, (size_t)bytes);
     case COHI_TCP_SINK_NONE:
         break;
     }
     return NULL;
+}
+
+static void close_sink(cohi_tcp_link *link, const char *place, size_t moved)
+{
+    const cohi_tcp_in *in = &link->in;
+    cohi_endpoint *endpoint = link->endpoint;
+    if (in->sink == COHI_TCP_SINK_SEGMENT)
+        pthread_mutex_unlock(&endpoint->segments_lock);
+    else if (in->sink == COHI_TCP_SINK_CALLER)
+        pthread_mutex_unlock(&link->landing);
+    else if (in->sink == COHI_TCP_SINK_CLAIM && place)
+        endpoint->upcalls->give_back(endpoint->world, link->rank, in->claim, moved);
 }
 
 static const char *advance_payload(cohi_tcp_link *link, size_t bytes)
@@ -53,12 +68,10 @@ static const char *absorb(cohi_tcp_link *link)
     cohi_tcp_in *in = &link->in;
     size_t here = in->to - in->from, bytes = in->left < here ? (size_t)in->left : here;
     const char *wrong = NULL;
-    pthread_mutex_t *lock = sink_lock(link);
-    pthread_mutex_lock(lock);
-    char *place = sink_place(link, bytes, &wrong);
+    char *place = open_sink(link, bytes, &wrong);
     if (place)
         memcpy(place, in->bytes + in->from, bytes);
-    pthread_mutex_unlock(lock);
+    close_sink(link, place, bytes);
     in->from += bytes;
     return wrong ? wrong : advance_payload(link, bytes);
 }
@@ -79,7 +92,8 @@ static const char *take_frame(cohi_tcp_link *link, bool *taken)
         return wrong;
     uint64_t payload = cohi_tcp_payload_bytes(&frame.head);
     bool whole = payload <= cohi_tcp_whole_bytes(frame.head.verb);
-    if (whole && here - head < payload)
+    bool begins = whole || frame.head.verb != COHI_TCP_MESSAGE;
+    if (here - head < (begins ? whole ? payload : 0 : (uint64_t)COHI_HEAD_BYTES))
         return NULL;
     if (whole)
         frame.payload = in->bytes + in->from + head;
@@ -118,15 +132,13 @@ static const char *take_frames(cohi_tcp_link *link)
 static int read_payload(cohi_tcp_link *link, size_t *moved, size_t *asked, const char **wrong)
 {
     cohi_tcp_in *in = &link->in;
-    pthread_mutex_t *lock = sink_lock(link);
-    pthread_mutex_lock(lock);
-    char *place = sink_place(link, in->left, wrong);
+    char *place = open_sink(link, in->left, wrong);
     struct iovec parts[2] = {{.iov_base = place, .iov_len = place ? (size_t)in->left : 0},
                              {.iov_base = in->bytes, .iov_len = NEXT_BYTES}};
     *asked = parts[0].iov_len + parts[1].iov_len;
     int error = *wrong ? 0 : cohi_tcp_socket_read(link->fd, parts, 2, moved);
-    pthread_mutex_unlock(lock);
     size_t placed = *moved < parts[0].iov_len ? *moved : parts[0].iov_len;
+    close_sink(link, place, placed);
     in->to = *moved - placed;
     cohi_traffic_add(&link->traffic->received, *moved);
     if (!*wrong && placed > 0)
@@ -159,10 +171,9 @@ static bool is_for_caller(const cohi_tcp_in *in, size_t bytes)
 static bool open_for_caller(cohi_tcp_link *link, size_t bytes, const char **wrong)
 {
     cohi_tcp_in *in = &link->in;
-    pthread_mutex_lock(&link->landing);
-    char *place = sink_place(link, bytes, wrong);
+    char *place = open_sink(link, bytes, wrong);
     bool opened = cohi_tcp_stream_open(&link->stream, place ? (unsigned char *)place : in->bytes);
-    pthread_mutex_unlock(&link->landing);
+    close_sink(link, place, bytes);
     if (opened)
         *wrong = advance_payload(link, bytes);
     return opened;
@@ -210,11 +221,11 @@ static void finish_turn(cohi_tcp_link *link)
     cohi_tcp_tell(link->endpoint);
 }
 
-/* False: the link has ended, and nothing is left to do. */
-static bool receive_sealed(cohi_tcp_link *link)
+/* False: the link has ended, and nothing is left to do. *turn is what came. */
+static bool receive_sealed(cohi_tcp_link *link, size_t *turn)
 {
     link->stream.drained = false;
-    for (size_t turn = 0; turn < TURN_BYTES;) {
+    while (*turn < TURN_BYTES) {
         const unsigned char *record;
         size_t bytes;
         cohi_seal_kind kind;
@@ -227,14 +238,14 @@ static bool receive_sealed(cohi_tcp_link *link)
             cohi_tcp_link_broke(link, error);
         if (error || !record || !take_record(link, bytes - COHI_SEAL_EXTRA_BYTES, kind))
             return false;
-        turn += bytes;
+        *turn += bytes;
     }
     return true;
 }
 
-static bool receive_clear(cohi_tcp_link *link)
+static bool receive_clear(cohi_tcp_link *link, size_t *turn)
 {
-    for (size_t turn = 0; turn < TURN_BYTES;) {
+    while (*turn < TURN_BYTES) {
         size_t moved, asked;
         const char *wrong = NULL;
         int error = read_some(link, &moved, &asked, &wrong);
@@ -245,7 +256,7 @@ static bool receive_clear(cohi_tcp_link *link)
             return false;
         }
         link->silent_ns = 0;
-        turn += moved;
+        *turn += moved;
         if (!wrong)
             wrong = take_frames(link);
         if (wrong) {
@@ -260,7 +271,8 @@ static bool receive_clear(cohi_tcp_link *link)
 
 void cohi_tcp_receive(cohi_tcp_link *link)
 {
-    bool goes_on = link->stream.seals.in ? receive_sealed(link) : receive_clear(link);
-    if (goes_on)
+    size_t came = 0;
+    bool goes_on = link->stream.seals.in ? receive_sealed(link, &came) : receive_clear(link, &came);
+    if (goes_on && came > 0) /* most looks of a rank that waits find nothing */
         finish_turn(link);
 }

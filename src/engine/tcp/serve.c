@@ -209,12 +209,33 @@ static void deliver(cohi_tcp_link *link, const unsigned char *bytes, uint64_t co
     atomic_store_explicit(&link->endpoint->attends, 1, memory_order_relaxed);
 }
 
+/* Whether core takes the message as it comes. Its first bytes are here (receive.c). */
+static bool claim(cohi_tcp_link *link, uint64_t count)
+{
+    const cohi_upcalls *upcalls = link->endpoint->upcalls;
+    cohi_tcp_in *in = &link->in;
+    cohi_arriving message = {
+        .bytes = in->bytes + in->from, .here = in->to - in->from, .count = count};
+    if (!upcalls->claim)
+        return false;
+    in->claim = upcalls->claim(link->endpoint->world, link->rank, &message, &in->skipped);
+    if (!in->claim) {
+        in->skipped = 0;
+        return false;
+    }
+    in->from += in->skipped;
+    in->sink = COHI_TCP_SINK_CLAIM;
+    return true;
+}
+
 static const char *serve_message(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
     if (frame->payload) {
         deliver(link, frame->payload, frame->head.bytes);
         return NULL;
     }
+    if (claim(link, frame->head.bytes))
+        return NULL;
     if (!link->in.message)
         link->in.message = malloc(COHI_TCP_MESSAGE_BYTES);
     if (!link->in.message)
@@ -225,7 +246,10 @@ static const char *serve_message(cohi_tcp_link *link, const cohi_tcp_frame *fram
 
 static const char *end_message(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
-    deliver(link, link->in.message, frame->head.bytes);
+    if (link->in.sink == COHI_TCP_SINK_CLAIM)
+        atomic_store_explicit(&link->endpoint->attends, 1, memory_order_relaxed);
+    else
+        deliver(link, link->in.message, frame->head.bytes);
     return NULL;
 }
 
@@ -272,12 +296,13 @@ size_t cohi_tcp_whole_bytes(unsigned verb)
 const char *cohi_tcp_serve(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
     cohi_tcp_in *in = &link->in;
+    in->skipped = 0;
     const char *wrong = rows[frame->head.verb].serve(link, frame);
     if (wrong || frame->payload)
         return wrong;
     in->frame = *frame;
     in->at = 0;
-    in->left = cohi_tcp_payload_bytes(&frame->head);
+    in->left = cohi_tcp_payload_bytes(&frame->head) - in->skipped;
     return NULL;
 }
 

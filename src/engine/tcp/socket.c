@@ -6,8 +6,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/tcp.h> /* the system's own tcp_info; the C library's is older */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,15 +81,50 @@ static int new_socket(int family, int *fd)
     return 0;
 }
 
-/* Small frames go at once. Data that the other host does not acknowledge for so long breaks the
- * connection; an old kernel that does not know the option leaves that to the keepalives. */
+/* An old kernel that does not know the option leaves that to the keepalives. */
+void cohi_tcp_socket_limit(int fd, uint64_t timeout_ns)
+{
+    unsigned timeout_ms = (unsigned)(timeout_ns / COHI_NS_PER_MS);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+}
+
+/* The kernels' own keepalives. They are answered for a process that is stopped too, also while a
+ * handshake waits for it, when nothing else is sent. */
+static void set_keepalive(int fd)
+{
+    int on = 1, every_s = 1, lost = 127; /* the limit breaks the connection before */
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &every_s, sizeof every_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &lost, sizeof lost);
+}
+
+/* Small frames go at once. */
 static void set_options(int fd, uint64_t timeout_ns)
 {
     int on = 1;
-    unsigned timeout_ms = (unsigned)(timeout_ns / COHI_NS_PER_MS);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (timeout_ms > 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    set_keepalive(fd);
+    if (timeout_ns > 0)
+        cohi_tcp_socket_limit(fd, timeout_ns);
+}
+
+/* Either all was sent and acknowledged, or something just was; or the peer's buffer is full, and its host says so: a
+ * probe of that is long in coming, so that one which was answered counts until then. A host that cannot hear
+ * this one sends acknowledgements too, of nothing new. */
+bool cohi_tcp_socket_is_acknowledged(int fd, uint64_t recent_ns, uint64_t *acknowledged)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+        return false;
+    bool more = info.tcpi_bytes_acked != *acknowledged;
+    bool recent = info.tcpi_last_ack_recv < recent_ns / COHI_NS_PER_MS;
+    *acknowledged = info.tcpi_bytes_acked;
+    if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0)
+        return info.tcpi_probes == 0 || recent;
+    return recent && (more || info.tcpi_snd_wnd == 0);
 }
 
 /* A port that connections of an earlier job have left can be had again at once. */

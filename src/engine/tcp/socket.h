@@ -6,6 +6,7 @@
 #ifndef COHI_ENGINE_TCP_SOCKET_H
 #define COHI_ENGINE_TCP_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,6 +33,14 @@ int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *
 
 /* How that ended. */
 int cohi_tcp_socket_error(int fd);
+
+/* Whether the other host has acknowledged all that this one has sent or asked, its keepalives too, or
+ * has acknowledged something not longer ago than that. Its process may be stopped all the same. */
+bool cohi_tcp_socket_is_acknowledged(int fd, uint64_t recent_ns, uint64_t *acknowledged);
+
+/* How long what is sent may wait for its acknowledgement, or for room in the other host's buffer,
+ * until the connection breaks; 0: for ever. */
+void cohi_tcp_socket_limit(int fd, uint64_t timeout_ns);
 
 /* Takes a connection if one is waiting; EAGAIN when none is. */
 int cohi_tcp_socket_accept(int listener, uint64_t timeout_ns, int *fd);

@@ -155,7 +155,8 @@ typedef enum cohi_tcp_sink {
     COHI_TCP_SINK_NONE = 0,
     COHI_TCP_SINK_SEGMENT,
     COHI_TCP_SINK_CALLER, /* the target of the first request that is awaited */
-    COHI_TCP_SINK_MESSAGE
+    COHI_TCP_SINK_MESSAGE,
+    COHI_TCP_SINK_CLAIM /* a buffer of core's, for the rest of a message */
 } cohi_tcp_sink;
 
 typedef struct cohi_tcp_in {
@@ -163,6 +164,8 @@ typedef struct cohi_tcp_in {
     size_t from, to;      /* of them, those that have come and are not taken */
     cohi_tcp_frame frame; /* whose payload follows */
     cohi_tcp_sink sink;
+    uint64_t claim;         /* of a message that core has a buffer for */
+    size_t skipped;         /* of the payload, its head, which is not for that buffer */
     uint64_t at;            /* of the payload, so far */
     uint64_t left;          /* of the payload, to come */
     unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
@@ -227,6 +230,9 @@ struct cohi_tcp_link {
     bool leaving;               /* it was told that this rank leaves */
     uint64_t linger_ns;         /* ended, but what it says is taken until then */
     _Atomic uint64_t silent_ns; /* for how long nothing has come, by this rank's own time */
+    uint64_t acknowledged;      /* bytes, by its host, when that was last looked at */
+    uint64_t host_silent_ns;    /* and for how long its host has not acknowledged anything */
+    bool mute;                  /* it says nothing, but its host acknowledges; the thread's */
     cohi_tcp_count *counts;     /* [COHI_CONTEXTS_MAX] */
     cohi_traffic *traffic;  /* counted where bytes move, under the lock; `received` by who reads */
     cohi_traffic uncounted; /* what that points to where nobody looks */
