@@ -72,6 +72,7 @@ if(COHORT_BUILDS_UCX)
     engine/ucx/library.c
     engine/ucx/link.c
     engine/ucx/memory.c
+    engine/ucx/operations.c
     engine/ucx/receive.c
     engine/ucx/request.c
     engine/ucx/serve.c
@@ -130,6 +131,7 @@ function(cohort_add_mpi kind folder)
     engine/modules/events.c
     engine/modules/parts.c
     engine/modules/segments.c
+    engine/mpi/collective.c
     engine/mpi/library.c
     engine/mpi/link.c
     engine/mpi/memory.c
@@ -138,7 +140,8 @@ function(cohort_add_mpi kind folder)
     engine/mpi/receive.c
     engine/mpi/send.c
     engine/mpi/serve.c
-    engine/mpi/thread.c)
+    engine/mpi/thread.c
+    engine/modules/threads.c)
   target_include_directories(cohort-mpi-${kind}-objects SYSTEM PRIVATE ${folder})
   add_library(cohort-mpi-${kind} MODULE
     engine/mpi/module.c
@@ -150,8 +153,19 @@ function(cohort_add_mpi kind folder)
   target_link_libraries(cohort-mpi-${kind} PRIVATE cohort-mpi-${kind}-objects Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
 
+# A process that MPI_Finalize does not give back at exit ends with the status it had, which only on_exit tells.
 set(COHORT_BUILDS_MPI)
-if(COHORT_MPI)
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_DEFINITIONS -D_GNU_SOURCE)
+set(CMAKE_REQUIRED_QUIET ON)
+check_symbol_exists(on_exit stdlib.h COHORT_HAS_ON_EXIT)
+unset(CMAKE_REQUIRED_QUIET)
+unset(CMAKE_REQUIRED_DEFINITIONS)
+if(COHORT_MPI STREQUAL "AUTO" AND NOT COHORT_HAS_ON_EXIT)
+  message(STATUS "engine mpi: not built, this C library has no on_exit")
+elseif(COHORT_MPI AND NOT COHORT_HAS_ON_EXIT)
+  message(FATAL_ERROR "COHORT_MPI is ${COHORT_MPI}, but this C library has no on_exit")
+elseif(COHORT_MPI)
   cohort_find_mpi(OPEN_MPI "${COHORT_OPENMPI_INCLUDE}" openmpi_folder mpicc.openmpi mpicc)
   cohort_find_mpi(MPICH_VERSION "${COHORT_MPICH_INCLUDE}" mpich_folder mpicc.mpich mpicc)
   foreach(kind openmpi mpich)
@@ -224,33 +238,62 @@ if(COHORT_BUILDS_CUDA)
   endforeach()
   configure_file(engine/cuda/kernels/images.c.in ${kernel_folder}/images.c @ONLY)
   set_source_files_properties(${kernel_folder}/images.c PROPERTIES OBJECT_DEPENDS "${kernel_images}")
-  add_library(cohort-cuda-objects OBJECT
+  # What works on memory of a card, whoever has allocated it: in both modules.
+  add_library(cohort-card-objects OBJECT
     engine/cuda/atomic.c
     engine/cuda/cards.c
     engine/cuda/chain.c
-    engine/cuda/cuda.c
+    engine/cuda/endpoint.c
     engine/cuda/kernels/image.c
+    engine/cuda/layout.c
     engine/cuda/library.c
     engine/cuda/meet.c
-    engine/cuda/memory.c
+    engine/cuda/place.c
     engine/cuda/rma.c
     engine/cuda/stream.c
+    engine/cuda/turns.c
     engine/cuda/under_way.c
     ${kernel_folder}/images.c)
-  target_include_directories(cohort-cuda-objects SYSTEM PRIVATE ${COHORT_CUDA_INCLUDE})
+  add_library(cohort-cuda-objects OBJECT
+    engine/cuda/cuda.c
+    engine/cuda/memory.c)
+  # Of NVSHMEM nothing is needed to build its module: the library is opened at run time.
+  add_library(cohort-nvshmem-objects OBJECT
+    engine/nvshmem/collective.c
+    engine/nvshmem/far.c
+    engine/nvshmem/guard.c
+    engine/nvshmem/library.c
+    engine/nvshmem/memory.c
+    engine/nvshmem/nvshmem.c
+    engine/nvshmem/tune.c)
+  foreach(objects cohort-card-objects cohort-cuda-objects cohort-nvshmem-objects)
+    target_include_directories(${objects} SYSTEM PRIVATE ${COHORT_CUDA_INCLUDE})
+    target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+  endforeach()
   add_library(cohort-cuda MODULE
     engine/cuda/module.c
     engine/modules/services.c
     base/dtype.c
     base/os_basic.c)
-  target_link_libraries(cohort-cuda PRIVATE cohort-cuda-objects Threads::Threads ${CMAKE_DL_LIBS})
-  list(APPEND COHORT_MODULES cohort-cuda)
+  add_library(cohort-nvshmem MODULE
+    engine/nvshmem/module.c
+    engine/modules/services.c
+    base/dtype.c
+    base/os_basic.c)
+  foreach(module cohort-cuda cohort-nvshmem)
+    target_link_libraries(${module} PRIVATE ${module}-objects cohort-card-objects Threads::Threads ${CMAKE_DL_LIBS})
+    list(APPEND COHORT_MODULES ${module})
+  endforeach()
 endif()
+
+include(mlx.cmake)
 
 set_property(GLOBAL PROPERTY COHORT_MODULES ${COHORT_MODULES})
 foreach(module ${COHORT_MODULES})
-  target_include_directories(${module}-objects PRIVATE
-    ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+  if(TARGET ${module}-objects)
+    target_include_directories(${module}-objects PRIVATE
+      ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
   target_include_directories(${module} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_options(${module} PRIVATE

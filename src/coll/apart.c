@@ -61,6 +61,21 @@ static coh_status end(cohi_call *call)
     return status;
 }
 
+/* A library's own collective hangs where calls differ, so that all meet before it. Then nothing is left to find
+ * out at its end. */
+static coh_status run_native(cohi_call *call)
+{
+    coh_team *team = call->team;
+    bool any = false;
+    coh_status status = cohi_apart_meet(&call->entry, &any);
+    if (status == COH_OK)
+        status = cohi_apart_release(&call->entry, &any);
+    if (status != COH_OK)
+        return status;
+    team->settled = team->epoch;
+    return any ? cohi_apart_explain_refusal(&call->entry) : call->algorithm->run(call);
+}
+
 coh_status cohi_run_apart(cohi_call *call, coh_status refused)
 {
     cohi_error kept; /* this member's own refusal, while waiting may set another error */
@@ -76,6 +91,8 @@ coh_status cohi_run_apart(cohi_call *call, coh_status refused)
     }
     if (here)
         return end_refused(call, COH_OK, false);
+    if (call->algorithm->traits & COHI_NATIVE)
+        return run_native(call);
     status = cohi_levels_enter(call);
     if (status == COH_OK)
         status = call->algorithm->run(call);

@@ -2,6 +2,7 @@
 
 #include "coll/call/algorithm.h"
 #include "coll/call/blocks.h"
+#include "coll/call/tuned.h"
 #include "coll/check.h"
 #include "coll/describe.h"
 #include "core/health/wait.h"
@@ -154,6 +155,7 @@ static uint64_t print_of(const cohi_call *call, const cohi_stream_call *told)
 static coh_status tell(cohi_call *call, cohi_stream_call *told)
 {
     coh_world *world = call->team->world;
+    const cohi_card_tuning *tuned = &cohi_tuning_of(world)->card;
     *told = (cohi_stream_call){
         .kind = call->exclusive ? COH_COLLECTIVE_SCAN_EXCLUSIVE : call->kind,
         .dtype = call->dtype,
@@ -162,7 +164,9 @@ static coh_status tell(cohi_call *call, cohi_stream_call *told)
         .counts = call->variable ? (call->from.counts ? call->from.counts : call->to.counts) : NULL,
         .scale = call->scaled ? call->scale : 1,
         .identity = cohi_identity_of(call),
-        .root = call->root};
+        .root = call->root,
+        .packets_to = tuned->packets_to,
+        .direct_from = tuned->direct_from};
     coh_status status = cohi_stream_buffer_of(world, call->name, "source", call->source,
                                               call->source_bytes, &told->source);
     if (status == COH_OK)
@@ -327,7 +331,7 @@ static coh_status run_on_card(cohi_call *call)
     if (status != COH_OK)
         return status;
     server.engine->stream->failure(server.endpoint, &failure);
-    bool ours = failure.status == COH_TRANSPORT
+    bool ours = (failure.status == COH_TRANSPORT && failure.rank < 0)
                 || (failure.team == named.number && failure.life == named.life);
     return ours ? cohi_stream_tell(world, call->name, &failure) : COH_OK;
 }

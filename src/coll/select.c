@@ -1,6 +1,7 @@
 #include "coll/select.h"
 
 #include "coll/card.h"
+#include "coll/native.h"
 
 #include "core/team/levels.h"
 
@@ -12,7 +13,10 @@ static cohi_form form_of(const cohi_call *call)
         return COHI_BY_FUNCTION;
     if (call->from.counts || call->to.counts)
         return COHI_VARIABLE;
-    return call->from.stride > 1 || call->to.stride > 1 ? COHI_STRIDED : COHI_UNIFORM;
+    if (call->from.stride > 1 || call->to.stride > 1)
+        return COHI_STRIDED;
+    return COHI_LIKELY(call->team->mapped) || cohi_native_reduces(call) ? COHI_UNIFORM
+                                                                        : COHI_UNSERVED;
 }
 
 /* One class for each power of two: the sizes above half of it up to itself. */
@@ -36,6 +40,8 @@ static bool is_suited(const cohi_algorithm *row, const cohi_call *call)
     const coh_team *team = call->team;
     if (row->kind != call->kind || team->mapped != ((row->traits & COHI_MAPPED) != 0))
         return false;
+    if (row->traits & COHI_NATIVE)
+        return true;
     bool levels = team->levels && team->levels->hosts < team->size;
     return levels == ((row->traits & COHI_BY_LEVELS) != 0);
 }

@@ -1,8 +1,8 @@
-/* table.c - all algorithms by number: those of mapped/, then of message/, then of levels/. */
+/* table.c - all algorithms by number: those of mapped/, then of message/, of levels/, and of native.c. */
 #include "coll/call/algorithm.h"
 
 static const cohi_algorithm *const tables[] = {cohi_mapped_algorithms, cohi_message_algorithms,
-                                               cohi_level_algorithms};
+                                               cohi_level_algorithms, cohi_native_algorithms};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static unsigned count_rows(const cohi_algorithm *table)
@@ -28,6 +28,8 @@ static const cohi_algorithm *table_of(const cohi_algorithm *algorithm)
 {
     if (algorithm->traits & COHI_MAPPED)
         return cohi_mapped_algorithms;
+    if (algorithm->traits & COHI_NATIVE)
+        return cohi_native_algorithms;
     return algorithm->traits & COHI_BY_LEVELS ? cohi_level_algorithms : cohi_message_algorithms;
 }
 

@@ -63,8 +63,11 @@ coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profi
         COHI_ALGORITHM_KNOBS(ROW)
 #undef ROW
     };
-    cohi_tuning tuning = {.model = steady_model(profile),
-                          .deterministic = (uint16_t)config->deterministic};
+    cohi_tuning tuning = {
+        .model = steady_model(profile),
+        .deterministic = (uint16_t)config->deterministic,
+        .card = {.packets_to = (uint32_t)profile->value[COHI_ROW_card_packets_to],
+                 .direct_from = (uint32_t)profile->value[COHI_ROW_card_direct_from]}};
     coh_status status = COH_OK;
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs && status == COH_OK; i++) {
         coh_collective_kind kind = kind_named(knobs[i].collective);
@@ -72,4 +75,9 @@ coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profi
     }
     memcpy(bytes, &tuning, sizeof tuning);
     return status;
+}
+
+void cohi_tuning_set_card(coh_world *world, cohi_card_tuning card)
+{
+    ((cohi_tuning *)(void *)world->tuning)->card = card;
 }

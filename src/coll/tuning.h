@@ -14,4 +14,7 @@
 coh_status cohi_tuning_load(const cohi_config *config, const cohi_profile *profile,
                             unsigned char bytes[COHI_TUNING_BYTES]);
 
+/* For `cohort tune`, which tries them: between two barriers of all ranks, the same on each. */
+void cohi_tuning_set_card(coh_world *world, cohi_card_tuning card);
+
 #endif

@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 /* Raised when a slot changes meaning or place; a module with another number is refused. */
-#define COHI_CONTRACT 3
+#define COHI_CONTRACT 4
 
 /* An engine's own state for one rank of one world. */
 typedef struct cohi_endpoint cohi_endpoint;
@@ -107,6 +107,13 @@ typedef enum cohi_loss {
                                * or it has left without a connection on which to say so */
 } cohi_loss;
 
+/* A message that has begun to come: its first bytes, of so many in all. */
+typedef struct cohi_arriving {
+    const void *bytes;
+    size_t here;
+    uint64_t count;
+} cohi_arriving;
+
 /* What an engine tells core. `world` is args->world. */
 typedef struct cohi_upcalls {
     /* Rank `rank` is lost to this rank. The engine completes all its operations that need it, with
@@ -122,6 +129,10 @@ typedef struct cohi_upcalls {
      * when the rank counts as lost. */
     void (*silent)(void *world, int rank, uint64_t silent_ns);
 
+    /* Instead of that, from an engine that can tell: the rank says nothing, but its host's kernel
+     * still acknowledges what is sent to it. So the process is there, and likely stopped. */
+    void (*mute)(void *world, int rank);
+
     /* From a thread of the engine: lets core move messages while the rank computes. */
     void (*attend)(void *world);
 
@@ -132,6 +143,18 @@ typedef struct cohi_upcalls {
     /* A message from `from` on its channel to this rank, whole and in order. `bytes` are valid
      * during the call. */
     void (*deliver)(void *world, int from, const void *bytes, size_t count);
+
+    /*
+     * For an engine that reads a long message bit by bit, in place of `deliver`. `claim` asks, when at
+     * least COHI_HEAD_BYTES are here, whether core has a buffer for what follows the first *head bytes:
+     * 0: no, it is to be delivered. Else the engine borrows the place of the next `bytes` bytes and
+     * returns it, with how many of them came, until all have. NULL: nobody wants the message any
+     * more, it is dropped and nothing returned. What is borrowed is returned without waiting for
+     * anybody.
+     */
+    uint64_t (*claim)(void *world, int from, const cohi_arriving *message, size_t *head);
+    void *(*borrow)(void *world, int from, uint64_t claim, size_t bytes);
+    void (*give_back)(void *world, int from, uint64_t claim, size_t come);
 
     /* The program ends the library behind the engine while the world is still open (MPI_Finalize), on all
      * ranks. From the thread that does so, while the library still works: core parts from the others as it
@@ -212,6 +235,8 @@ typedef struct cohi_engine_facts {
     uint64_t memory_bytes;  /* of the card */
     int device;             /* its number */
     int sharing;            /* how ranks share it: a coh_cuda_sharing */
+    int reaches_far; /* `rma` also serves ranks that have no peer_address, where the local side is in a
+                      * segment; an op of a put is then done when the bytes are at the target */
 } cohi_engine_facts;
 
 /* ---- lifecycle: always there ---- */
@@ -280,6 +305,10 @@ typedef struct cohi_engine_lifecycle {
     /* Before `leave`, where the rank could not part from all others in order: some may never come to the
      * library's own collective end. NULL: it has none. */
     void (*abandon)(cohi_endpoint *endpoint);
+
+    /* Of an engine for memory of a card: all ranks' control segments are attached, and all ranks call it, so it
+     * may run operations between them, and wait. NULL: there is nothing to find out. */
+    coh_status (*settle)(cohi_endpoint *endpoint);
 } cohi_engine_lifecycle;
 
 /* ---- memory: segments, and reaching the peers' ---- */
@@ -449,6 +478,72 @@ typedef struct cohi_engine_channel {
                        const void *body, size_t body_bytes, cohi_op *op);
 } cohi_engine_channel;
 
+/* ---- collective: those that the library behind the engine has ---- */
+
+/* What a library offers. Sets are bits, 1 << value. Costs are in messages of the same engine, by which core's own
+ * algorithms go: what counts is which of the two is faster, not how fast the network is. */
+typedef struct cohi_native_offer {
+    size_t size;
+    uint32_t kinds;       /* of coh_collective_kind; blocks are of one length */
+    uint32_t types;       /* of coh_dtype, that it reduces; what is only moved may be of any */
+    uint32_t integer_ops; /* of coh_reduce_op, with the results of core's own */
+    uint32_t float_ops;
+    int same_bits; /* sums and products of floats have the same bits on all members and in each run */
+    double
+        call; /* short messages, one after the other, that a call takes for each doubling of members */
+    double byte; /* time of a byte that a member sends, by that of a byte of a long message */
+} cohi_native_offer;
+
+typedef struct cohi_native_team {
+    int number; /* teams with a common member that are open at a time have others */
+    int size;
+    int index;        /* this rank's */
+    const int *ranks; /* [size], in the world */
+} cohi_native_team;
+
+/* In place where source and target are the same, as in coh_collective. */
+typedef struct cohi_native_call {
+    coh_collective_kind kind;
+    coh_dtype dtype;
+    coh_reduce_op op; /* of kinds that reduce */
+    int root;         /* index in the team */
+    size_t count;     /* elements, or those of each block; at most INT_MAX bytes with all blocks */
+    const void *source;
+    void *target;
+} cohi_native_call;
+
+/*
+ * Rank 0's offer travels to all ranks when they join, and the choice between the library's collectives and
+ * core's goes by it, so that all make the same one. With COHORT_DETERMINISTIC they are never taken.
+ *
+ * Such a library hangs, or mixes up bytes, where calls differ. So before `run` core lets all members meet
+ * and compare their calls, and gives the library memory of core's own: what it holds when an op is
+ * cancelled is left to it for ever.
+ */
+typedef struct cohi_engine_collective {
+    size_t size;
+
+    /* What the library of an endpoint that is not connected yet can do; kinds 0: nothing. */
+    void (*offer)(cohi_endpoint *endpoint, cohi_native_offer *offer);
+
+    /* Whether it can be done among these ranks of a connected world: the same answer on all of them. */
+    bool (*serves)(cohi_endpoint *endpoint, const int *ranks, int size);
+
+    /* Makes what the library needs of a team (a communicator), *native, which is valid once the op is done
+     * and good. All members are in it; they have met. On failure, or when it is cancelled, nothing is left
+     * that core has to close. */
+    coh_status (*open)(cohi_endpoint *endpoint, const cohi_native_team *team, void **native,
+                       cohi_op *op);
+
+    /* Nothing is under way; the other members need not do the same. */
+    void (*close)(cohi_endpoint *endpoint, void *native);
+
+    /* The op is done when this member's target is complete and the source may be reused. One at a time for
+     * a team. When it is cancelled, the team is of no use any more, and its buffers stay the library's. */
+    coh_status (*run)(cohi_endpoint *endpoint, void *native, const cohi_native_call *call,
+                      cohi_op *op);
+} cohi_engine_collective;
+
 /* ---- job: ranks that the library behind the engine brings ---- */
 
 /*
@@ -509,18 +604,30 @@ typedef struct cohi_engine {
     const cohi_engine_job *job;
     const struct cohi_engine_stream *stream; /* engine/stream.h */
     const cohi_engine_cards *cards;
+    const cohi_engine_collective *collective;
 
     /* The library behind it, its version and what it was told to use, for people to read, once a probe
      * went well. False: it cannot be told. NULL: there is no library. */
     bool (*library)(char *text, size_t room);
+
+    /* Whether this host has a fabric that the library drives by more than sockets (RDMA). NULL: never. */
+    bool (*has_fabric)(void);
 } cohi_engine;
 
 /* ---- the registry (registry.c) ---- */
 
-/* Finds the engine called `name`, or for NULL and "any" the first that probes well for `need`. An
+/* Finds the engine called `name`, or for NULL and "any" the first that probes well for `need`. Of "tcp+nvshmem"
+ * it is tcp, and of "nvshmem" as of "any": what is for cards is probed too. An
  * unknown name is COH_INVALID_ARGUMENT and lists those that exist; one that cannot serve is
  * COH_NOT_AVAILABLE with its reason. */
 coh_status cohi_engine_select(const char *name, const cohi_need *need, const cohi_engine **engine);
+
+/* The engine that a rank would take for "any" over a network that is trusted (COHORT_NET=clear) if all ranks could,
+ * since it drives a fabric; NULL: none. */
+const cohi_engine *cohi_engine_with_fabric(const cohi_need *need);
+
+/* Whether no engine is named. */
+bool cohi_engine_is_any(const char *name);
 
 /* The engine called `name` if it brings its own rank and size, else NULL: so too for NULL and "any",
  * since an engine is asked for its job only by name. */
@@ -542,9 +649,13 @@ coh_status cohi_engine_allows(const cohi_engine *engine);
 coh_status cohi_engine_admit(const cohi_engine *engine);
 void cohi_engine_dismiss(const cohi_engine *engine);
 
-/* The engine for memory of a card, which no world has as its own. COH_NOT_AVAILABLE where it was not
- * built, or cannot be opened; whether it can be used its probe tells. */
-coh_status cohi_engine_for_cards(const cohi_engine **engine);
+/* The engine for memory of a card, which no world has as its own, by the name that cohi_engine_cards_of
+ * gave. COH_NOT_AVAILABLE where it was not built, or cannot be opened; whether it can be used its probe tells. */
+coh_status cohi_engine_for_cards(const char *name, const cohi_engine **engine);
+
+/* Which engine heaps on a card have where `name` was asked for: "nvshmem" of "nvshmem" and "tcp+nvshmem", else
+ * "cuda". */
+const char *cohi_engine_cards_of(const char *name);
 
 extern const cohi_engine cohi_engine_threads;
 extern const cohi_engine cohi_engine_shm;

@@ -9,26 +9,30 @@
 #include "memory/host_region.h"
 
 /* X(structure): all that cross the border, in either direction. */
-#define COHI_LAYOUT_TABLE(X) \
-    X(cohi_config)           \
-    X(cohi_need)             \
-    X(cohi_crew_space)       \
-    X(cohi_upcalls)          \
-    X(cohi_engine_args)      \
-    X(cohi_engine_facts)     \
-    X(cohi_op)               \
-    X(cohi_segment_spec)     \
-    X(cohi_region_key)       \
-    X(cohi_remote)           \
-    X(cohi_remote_signal)    \
-    X(cohi_remote_atomic)    \
-    X(cohi_host_region)      \
-    X(cohi_engine_lifecycle) \
-    X(cohi_engine_memory)    \
-    X(cohi_engine_rma)       \
-    X(cohi_engine_atomic)    \
-    X(cohi_engine_channel)   \
-    X(cohi_engine_job)       \
+#define COHI_LAYOUT_TABLE(X)  \
+    X(cohi_config)            \
+    X(cohi_need)              \
+    X(cohi_crew_space)        \
+    X(cohi_upcalls)           \
+    X(cohi_engine_args)       \
+    X(cohi_engine_facts)      \
+    X(cohi_op)                \
+    X(cohi_segment_spec)      \
+    X(cohi_region_key)        \
+    X(cohi_remote)            \
+    X(cohi_remote_signal)     \
+    X(cohi_remote_atomic)     \
+    X(cohi_host_region)       \
+    X(cohi_engine_lifecycle)  \
+    X(cohi_engine_memory)     \
+    X(cohi_engine_rma)        \
+    X(cohi_engine_atomic)     \
+    X(cohi_engine_channel)    \
+    X(cohi_engine_job)        \
+    X(cohi_native_offer)      \
+    X(cohi_native_team)       \
+    X(cohi_native_call)       \
+    X(cohi_engine_collective) \
     X(cohi_engine)
 
 /* Numbers of the words of a layout: the bytes of each structure; and of the knobs, which change most

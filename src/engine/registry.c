@@ -15,23 +15,34 @@ static const struct row {
     const char *summary;
     const cohi_engine *engine;
     bool preferred;
+    bool for_cards; /* it serves heaps on a card; another is beside it for the host's memory */
 } rows[] = {
     {"shm", "ranks are processes of one host, over memory that they map from each other",
-     &cohi_engine_shm, true},
-    {"threads", "ranks are threads of one process, over its own memory", &cohi_engine_threads,
-     true},
+     &cohi_engine_shm, true, false},
+    {"threads", "ranks are threads of one process, over its own memory", &cohi_engine_threads, true,
+     false},
     {"tcp", "ranks are processes of several hosts; those of one map each other's memory", NULL,
-     true},
+     true, false},
     {"ucx", "as tcp, but over UCX (InfiniBand and others), unsealed: for networks that are trusted",
-     NULL, false},
-    {"mpi:openmpi", "as tcp, but over Open MPI, below its mpirun, unsealed", NULL, false},
-    {"mpi:mpich", "as tcp, but over MPICH and its kin, below its mpiexec, unsealed", NULL, false},
+     NULL, false, false},
+    {"mpi:openmpi", "as tcp, but over Open MPI, below its mpirun, unsealed", NULL, false, false},
+    {"mpi:mpich", "as tcp, but over MPICH and its kin, below its mpiexec, unsealed", NULL, false,
+     false},
+    {"mlx:ring", "messages alone, over MLX's ring of TCP, unsealed; below mlx.launch too", NULL,
+     false, false},
+    {"mlx:mpi", "messages alone, over MLX's group of Open MPI, below its mpirun", NULL, false,
+     false},
+    {"mlx:jaccl", "messages alone, over MLX's group of RDMA over Thunderbolt", NULL, false, false},
+    {"mlx:nccl", "messages alone, over MLX's group of NCCL", NULL, false, false},
+    {"nvshmem",
+     "heaps on a card are NVSHMEM's; memory of the host as with any (tcp+nvshmem: tcp's)", NULL,
+     false, true},
     {"sim",
      "ranks of one process over a simulated network: delays, reorders, splits, kills and stalls by "
      "a seed (COHORT_SIM)",
-     &cohi_engine_sim, false},
+     &cohi_engine_sim, false, false},
     {"sim:channel", "the simulator with messages alone, as an engine without one-sided memory",
-     &cohi_engine_sim_channel, false},
+     &cohi_engine_sim_channel, false, false},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -95,16 +106,63 @@ static coh_status find_engine(const char *name, const cohi_engine **engine)
                      known);
 }
 
+/* ---- engines for cards ---- */
+
+static bool is_for_cards(const char *name)
+{
+    bool found = false;
+    for (int i = 0; i < ROWS; i++)
+        found |= rows[i].for_cards && strcmp(rows[i].name, name) == 0;
+    return found;
+}
+
+/* What is behind the plus of "tcp+nvshmem", or all of "nvshmem"; NULL: none is named. */
+static const char *cards_part(const char *name)
+{
+    const char *plus = name ? strrchr(name, '+') : NULL;
+    const char *part = plus ? plus + 1 : name;
+    return part && is_for_cards(part) ? part : NULL;
+}
+
+/* What is before the plus; "any" of the name of an engine for cards alone. */
+static const char *host_part(const char *name, char *room, size_t bytes)
+{
+    const char *cards = cards_part(name);
+    if (!cards)
+        return name;
+    snprintf(room, bytes, "%.*s", cards > name ? (int)(cards - 1 - name) : 3,
+             cards > name ? name : "any");
+    return room;
+}
+
 const cohi_engine *cohi_engine_with_running_job(void)
 {
     return cohi_mpi_is_running() ? cohi_engine_with_job("mpi") : NULL;
 }
 
-const cohi_engine *cohi_engine_with_job(const char *name)
+bool cohi_engine_is_any(const char *name)
+{
+    return !name || !*name || strcmp(name, "any") == 0;
+}
+
+const cohi_engine *cohi_engine_with_fabric(const cohi_need *need)
 {
     cohi_error before;
     const cohi_engine *found = NULL;
-    if (!name || !*name || strcmp(name, "any") == 0)
+    cohi_error_keep(&before);
+    bool has = cohi_module_open("ucx", &found) == COH_OK && found->has_fabric && found->has_fabric()
+               && found->lifecycle->probe(need) == COH_OK;
+    (void)cohi_fail_again(&before);
+    return has ? found : NULL;
+}
+
+const cohi_engine *cohi_engine_with_job(const char *name)
+{
+    cohi_error before;
+    char host[32];
+    const cohi_engine *found = NULL;
+    name = host_part(name, host, sizeof host);
+    if (cohi_engine_is_any(name))
         return NULL;
     cohi_error_keep(&before);
     bool brings = find_engine(name, &found) == COH_OK && found->job;
@@ -143,10 +201,37 @@ static coh_status select_any(const cohi_need *need, const cohi_engine **engine)
                      reasons);
 }
 
+/* ---- both ---- */
+
+const char *cohi_engine_cards_of(const char *name)
+{
+    const char *part = cards_part(name);
+    for (int i = 0; part && i < ROWS; i++)
+        if (strcmp(rows[i].name, part) == 0)
+            return rows[i].name;
+    return "cuda";
+}
+
+/* Both: the engine for cards is only looked at, and opened with the first heap on one. */
+static coh_status select_both(const char *name, const char *cards, const cohi_need *need,
+                              const cohi_engine **engine)
+{
+    char host[32];
+    const cohi_engine *found;
+    coh_status status = cohi_engine_for_cards(cards, &found);
+    if (status == COH_OK)
+        status = found->lifecycle->probe(need);
+    return status == COH_OK ? cohi_engine_select(host_part(name, host, sizeof host), need, engine)
+                            : status;
+}
+
 coh_status cohi_engine_select(const char *name, const cohi_need *need, const cohi_engine **engine)
 {
-    if (!name || !*name || strcmp(name, "any") == 0)
+    if (cohi_engine_is_any(name))
         return select_any(need, engine);
+    const char *cards = cards_part(name);
+    if (cards)
+        return select_both(name, cards, need, engine);
     const cohi_engine *found;
     coh_status status = find_engine(name, &found);
     if (status == COH_OK)
@@ -162,6 +247,8 @@ coh_status coh_engine_available(const char *name)
     const cohi_engine *engine;
     if (!name)
         return cohi_fail(COH_INVALID_ARGUMENT, "coh_engine_available: the name is NULL");
+    if (cards_part(name) && strchr(name, '+'))
+        return cohi_engine_select(name, &(cohi_need){.size = 2}, &engine);
     coh_status status = find_engine(name, &engine);
     if (status != COH_OK)
         return status;
@@ -170,9 +257,9 @@ coh_status coh_engine_available(const char *name)
     return engine->lifecycle->probe(&(cohi_need){.size = 2, .in_process = 1});
 }
 
-coh_status cohi_engine_for_cards(const cohi_engine **engine)
+coh_status cohi_engine_for_cards(const char *name, const cohi_engine **engine)
 {
-    return cohi_module_open("cuda", engine);
+    return cohi_module_open(name, engine);
 }
 
 /* ---- worlds at once ---- */
@@ -182,12 +269,13 @@ static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct use {
     int open;
     bool closed_for_good;
-} uses[ROWS];
+} uses[ROWS
+       + 1]; /* the last is of all that have no row: the engine that cards have by themselves */
 
 static struct use *use_of(const cohi_engine *engine)
 {
     int i = 0;
-    while (strcmp(rows[i].name, engine->name) != 0)
+    while (i < ROWS && strcmp(rows[i].name, engine->name) != 0)
         i++;
     return &uses[i];
 }

@@ -42,6 +42,9 @@ typedef struct cohi_stream_call {
     double scale;         /* of this member's source; 1: none */
     uint64_t identity;    /* bits of the element that the first member of an exclusive scan gets */
     int root;
+    /* Which way it may go, the same on all members: by packets up to so many bytes times members, and from so many
+     * bytes on straight from and to the members' buffers. */
+    uint64_t packets_to, direct_from;
     cohi_stream_buffer source, target;
     uint64_t
         fingerprint; /* of all that members must agree on, the privacy of the buffers included */
@@ -57,6 +60,14 @@ typedef struct cohi_stream_failure {
     uint64_t mine, theirs; /* fingerprints, of a mismatch */
     char text[256];        /* the library's words, or empty */
 } cohi_stream_failure;
+
+/* A stream of this rank's that waits for another rank. */
+typedef struct cohi_stream_wait {
+    int rank;
+    uint64_t since_ns; /* by cohi_now_ns(); not before it was first asked about */
+} cohi_stream_wait;
+
+enum { COHI_STREAM_WAITS = 65 }; /* that `waits` tells of at most */
 
 typedef struct cohi_engine_stream {
     size_t size;
@@ -94,12 +105,18 @@ typedef struct cohi_engine_stream {
     coh_status (*collective)(cohi_endpoint *endpoint, cohi_stream stream,
                              const cohi_stream_team *team, const cohi_stream_call *call);
 
-    /* A collective on a stream of the engine's own, one for each team: the op is done when it is. */
+    /* A collective on a stream of the engine's own, one for each team: the op is done when it is. The members have
+     * met: where it fails, the others' end too, with COH_TRANSPORT and this rank as their `failure`. */
     coh_status (*run)(cohi_endpoint *endpoint, const cohi_stream_team *team,
                       const cohi_stream_call *call, cohi_op *op);
 
     /* The first failure, if any. Does not wait. */
     void (*failure)(cohi_endpoint *endpoint, cohi_stream_failure *failure);
+
+    /* Fills in waits that have lasted for some time, as far as they are known, and returns how many. One thread asks,
+     * several times a second. NULL: nothing is known of them. */
+    int (*waits)(cohi_endpoint *endpoint, uint64_t now_ns,
+                 cohi_stream_wait waits[COHI_STREAM_WAITS]);
 } cohi_engine_stream;
 
 #endif

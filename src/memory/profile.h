@@ -114,9 +114,15 @@ typedef enum cohi_row_way {
     X(reduce_stream, "ns/byte", 1e-6, 1e3, COHI_ROW_CALIBRATED, 0.15,                              \
       "reducing one source in mapped memory, in no cache")                                         \
     X(cache, "bytes", 4096, 1e12, COHI_ROW_DESCRIBED, described_limit(host), "how much is cached") \
-    X(message, "ns", 1, 1e9, COHI_ROW_TUNED, 250, "a short message one way")                       \
-    X(message_byte, "ns/byte", 1e-6, 1e3, COHI_ROW_TUNED, 0.13,                                    \
-      "each further byte of a long message")
+    X(message, "ns", 1, 1e9, COHI_ROW_TUNED, 12000, "a short message between hosts, one way")      \
+    X(message_further, "ns", 1, 1e9, COHI_ROW_TUNED, 1000,                                         \
+      "each further message between hosts while others are under way")                             \
+    X(message_byte, "ns/byte", 1e-6, 1e3, COHI_ROW_TUNED, 0.25,                                    \
+      "each further byte of a long message between hosts")                                         \
+    X(card_packets_to, "bytes", 0, 1 << 30, COHI_ROW_TUNED, 1 << 20,                               \
+      "bytes times ranks up to which a collective on a card goes by packets")                      \
+    X(card_direct_from, "bytes", 0, 1 << 30, COHI_ROW_TUNED, 4 << 20,                              \
+      "bytes from which on a longer one reads the members' buffers in place")
 
 typedef enum cohi_row {
 #define COHI_ROW_ENUM(row, unit, least, most, way, described, what) COHI_ROW_##row,

@@ -32,11 +32,12 @@ struct invitation {
 };
 
 /* Ranks on other hosts may be among the others, so rank 0 listens for them in any case. */
-static void invite(const cohi_config *config, struct invitation *invitation, int *listener)
+static void invite(const cohi_config *config, struct invitation *invitation,
+                   cohi_listeners *listeners)
 {
     coh_status status = cohi_unique_id_make(&invitation->id);
     if (status == COH_OK)
-        status = cohi_root_listen(config, &invitation->id, listener);
+        status = cohi_root_listen(config, &invitation->id, listeners);
     invitation->status = (int32_t)status;
     if (status != COH_OK)
         snprintf(invitation->error, sizeof invitation->error, "%s", coh_last_error());
@@ -57,7 +58,7 @@ static coh_status share_id(const cohi_engine *engine, const cohi_config *config,
 {
     struct invitation invitation = {.status = COH_OK};
     if (launch->rank == 0)
-        invite(config, &invitation, &launch->listener);
+        invite(config, &invitation, &launch->listeners);
     coh_status status = engine->job->share(&invitation, sizeof invitation, deadline_ns);
     if (status != COH_OK)
         return status;
@@ -87,11 +88,11 @@ static coh_status join_job(const cohi_engine *engine, const coh_options *options
 coh_status cohi_engine_job_join(const cohi_engine *engine, const coh_options *options,
                                 const cohi_config *config, coh_world **world)
 {
-    cohi_launch launch = {.rank = -1, .board = {.fd = -1}, .listener = -1};
+    cohi_launch launch = {.rank = -1, .board = {.fd = -1}, .brought_by = engine->name};
     bool connects = engine == named_engine(options, config); /* else it tells who is who, no more */
     coh_status status = connects ? cohi_engine_allows(engine) : COH_OK;
     if (status == COH_OK)
         status = join_job(engine, options, config, &launch, world);
-    cohi_os_close(launch.listener);
+    cohi_listeners_close(&launch.listeners);
     return status;
 }

@@ -73,6 +73,20 @@ static void leave_engines(coh_world *world, const char *call)
         leave_engine(world, cohi_world_server(world), call);
 }
 
+static void abandon_engine(cohi_server server)
+{
+    if (server.engine->lifecycle->abandon)
+        server.engine->lifecycle->abandon(server.endpoint);
+}
+
+static void abandon_engines(coh_world *world)
+{
+    const cohi_device *device = cohi_world_device(world);
+    if (device)
+        abandon_engine(device->server);
+    abandon_engine(cohi_world_server(world));
+}
+
 /* All that takes the others, or the engine's library. */
 static coh_status part_and_leave(coh_world *world, const char *call)
 {
@@ -82,8 +96,8 @@ static coh_status part_and_leave(coh_world *world, const char *call)
         return status;
     if (status != COH_OK && world->remote)
         tell_before_leaving(world, call);
-    if (status != COH_OK && world->engine->lifecycle->abandon)
-        world->engine->lifecycle->abandon(world->endpoint);
+    if (status != COH_OK)
+        abandon_engines(world);
     leave_engines(world, call);
     return status;
 }

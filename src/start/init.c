@@ -203,7 +203,7 @@ static coh_status init_unique_id(const coh_unique_id *id, int rank, int size,
                           .rank = rank,
                           .size = size,
                           .board = {.fd = -1},
-                          .listener = cohi_root_claim(id)};
+                          .listeners = cohi_root_claim(id)};
     status = cohi_join(&launch, &options, &config, world);
     cohi_launch_end(&launch);
     if (options.fall_back && can_fall_back(status))

@@ -7,20 +7,51 @@
 #include "start/init.h"
 #include "start/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * What "any" is over several hosts whose network is trusted: the engine in whose job the ranks found each other, or one
+ * that drives a fabric, if all ranks have it; NULL: what is preferred otherwise. Unsealed engines are
+ * never taken over a network that is not.
+ */
+static coh_status prefer(const coh_world *world, const cohi_need *need, const char *brought_by,
+                         cohi_card *cards, const char **name)
+{
+    cohi_card card = {.rank = world->rank, .size = world->size, .fds = {-1, -1}};
+    if (brought_by) {
+        *name = brought_by;
+        return COH_OK;
+    }
+    const cohi_engine *able = cohi_engine_with_fabric(need);
+    if (able)
+        snprintf(card.engine, sizeof card.engine, "%s", able->name);
+    coh_status status = cohi_group_exchange(world->group, &card, COHI_CARD_PROBE, COH_OK, cards);
+    bool all = status == COH_OK && able;
+    for (int rank = 0; rank < world->size && all; rank++)
+        all = strncmp(cards[rank].engine, able->name, sizeof card.engine) == 0;
+    *name = all ? able->name : NULL;
+    return status;
+}
 
 /* The steps for one rank of a group. Each ends with an exchange of cards, and the last with a
  * meeting, in which all learn whether one of them could not go on. */
 static coh_status bring_up(coh_world *world, const coh_options *options, const cohi_config *config,
-                           uint64_t deadline_ns, cohi_card *cards)
+                           const char *brought_by, cohi_card *cards)
 {
+    uint64_t deadline_ns = cohi_now_ns() + config->init_timeout;
     cohi_need need = {
         .size = world->size, .in_process = 0, .hosts = cohi_group_hosts(world->group)};
     const cohi_engine *engine;
     const char *name = options->engine ? options->engine : config->engine;
     cohi_card card = {.fds = {-1, -1}};
-    coh_status status = cohi_engine_select(name, &need, &engine);
+    coh_status status = COH_OK;
+    if (cohi_engine_is_any(name) && need.hosts > 1 && config->net == COHI_NET_CLEAR)
+        status = prefer(world, &need, brought_by, cards, &name);
+    if (status != COH_OK)
+        return status;
+    status = cohi_engine_select(name, &need, &engine);
     if (status == COH_OK)
         status = cohi_init_open(world, engine, options, config, deadline_ns, &card);
     status = cohi_group_exchange(world->group, &card, COHI_CARD_INTRO, status, cards);
@@ -78,7 +109,7 @@ static coh_status join_group(cohi_launch *launch, const cohi_config *config, coh
         .size = launch->size,
         .host = config->host,
         .board = &launch->board,
-        .listener = launch->listener,
+        .listeners = launch->listeners,
         .patience = {.timeout_ns = config->init_timeout, .warn_ns = config->warn},
         .make_board = make_board,
         .context = &maker};
@@ -96,7 +127,7 @@ static coh_status join_world(coh_world *world, cohi_launch *launch, const coh_op
     if (status == COH_OK) {
         world->board = cohi_group_board(world->group);
         world->slot = cohi_board_slot(world->board, world->rank);
-        status = bring_up(world, options, config, cohi_now_ns() + config->init_timeout, cards);
+        status = bring_up(world, options, config, launch->brought_by, cards);
     }
     free(cards);
     return status;

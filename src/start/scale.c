@@ -14,7 +14,7 @@
 static uint64_t each_peer(void)
 {
     size_t world = sizeof(cohi_peer) + EACH(coh_world, left) + EACH(coh_world, host_of)
-                   + EACH(coh_world, doubts);
+                   + EACH(coh_world, doubts) + EACH(coh_world, mute);
     size_t messages = sizeof(cohi_partner) + EACH(cohi_mailbox, active);
     size_t team = EACH(coh_team, ranks) + EACH(coh_team, indices) + EACH(coh_team, meets)
                   + EACH(coh_team, slots);

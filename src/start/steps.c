@@ -2,11 +2,14 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "coll/native.h"
 #include "coll/tuning.h"
 #include "core/health/control.h"
+#include "core/health/peer.h"
 #include "core/health/verdict.h"
 #include "core/heap/heap.h"
 #include "core/heap/segment.h"
+#include "core/message/claim.h"
 #include "core/message/frame.h"
 #include "core/message/mailbox.h"
 #include "core/onesided/race.h"
@@ -51,9 +54,13 @@ const cohi_upcalls cohi_core_upcalls = {
     .lost = cohi_verdict_lost,
     .left = left,
     .silent = cohi_verdict_silent,
+    .mute = cohi_peer_mute,
     .attend = cohi_mailbox_attend,
     .arrived = arrived,
     .deliver = deliver,
+    .claim = cohi_claim_begin,
+    .borrow = cohi_claim_borrow,
+    .give_back = cohi_claim_return,
     .part = cohi_finalize_ahead,
 };
 
@@ -92,7 +99,7 @@ static void write_card(const coh_world *world, cohi_card *card)
 {
     *card = (cohi_card){.rank = world->rank, .size = world->size, .pid = getpid(), .fds = {-1, -1}};
     cohi_os_cores(card->cores);
-    snprintf(card->engine, sizeof card->engine, "%s", world->engine->name);
+    snprintf(card->engine, sizeof card->engine, "%s", world->engine_name);
 }
 
 /* So that a look at the job shows which ranks have come to init and which have not. */
@@ -103,15 +110,25 @@ void cohi_init_announce(cohi_slot *slot)
     atomic_store(&slot->phase, COHI_PHASE_JOINING);
 }
 
-static void introduce(coh_world *world, const cohi_engine *engine, const cohi_config *config)
+/* Where one for cards was named, it is part of the name, on which the ranks must agree. */
+static void name_engines(coh_world *world, const cohi_engine *engine, const char *asked)
 {
     world->engine = engine;
+    world->cards = cohi_engine_cards_of(asked);
+    bool named = strcmp(world->cards, "cuda") != 0;
+    snprintf(world->engine_name, sizeof world->engine_name, "%s%s%s", engine->name,
+             named ? "+" : "", named ? world->cards : "");
+}
+
+static void introduce(coh_world *world, const cohi_config *config)
+{
     world->upcalls = &cohi_core_upcalls;
     world->warn_ns = config->warn;
     world->stall_ns = config->stall;
     world->timeout_ns = config->timeout;
     world->link_timeout_ns = config->link_timeout;
     world->huge_pages = config->huge_pages != 0;
+    world->card_heap = config->card_heap;
     world->checks_bounds = config->check == COHI_CHECK_BOUNDS;
     cohi_init_announce(world->slot);
 }
@@ -202,7 +219,8 @@ static void heed_facts(coh_world *world, uint64_t heap, cohi_card *card)
 coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh_options *options,
                           const cohi_config *config, uint64_t deadline_ns, cohi_card *card)
 {
-    introduce(world, engine, config);
+    name_engines(world, engine, options->engine ? options->engine : config->engine);
+    introduce(world, config);
     take_profile(world);
     write_card(world, card);
     coh_status status = cohi_fault_parse(config->fault, world->rank, world->size, &world->fault);
@@ -219,6 +237,8 @@ coh_status cohi_init_open(coh_world *world, const cohi_engine *engine, const coh
         memset(card->tuning, 0, sizeof card->tuning);
     if (status == COH_OK)
         status = open_endpoint(world, config, deadline_ns);
+    if (status == COH_OK && world->rank == 0)
+        cohi_native_heed(engine, world->endpoint, card->tuning);
     if (status == COH_OK)
         heed_facts(world, options->heap ? options->heap : config->heap, card);
     if (status == COH_OK && engine->lifecycle->address)
@@ -255,10 +275,10 @@ static void agree_on_prepared(coh_world *world, const cohi_card *cards)
 static coh_status check_cards(const coh_world *world, const cohi_card *cards)
 {
     for (int rank = 0; rank < world->size; rank++) {
-        if (strncmp(cards[rank].engine, world->engine->name, sizeof cards[rank].engine) != 0)
+        if (strncmp(cards[rank].engine, world->engine_name, sizeof cards[rank].engine) != 0)
             return cohi_fail(COH_MISMATCH,
                              "coh_init: rank %d joins by engine %.31s, rank %d by engine %s", rank,
-                             cards[rank].engine, world->rank, world->engine->name);
+                             cards[rank].engine, world->rank, world->engine_name);
         if (cards[rank].checks != cards[world->rank].checks)
             return cohi_fail(COH_MISMATCH,
                              "coh_init: COHORT_CHECK is not the same on rank %d as on rank %d",
@@ -330,6 +350,7 @@ coh_status cohi_init_connect(coh_world *world, const cohi_card *cards, cohi_card
         number_hosts(world, cards);
         world->doubts =
             world->hosts > 1 ? calloc((size_t)world->size, sizeof *world->doubts) : NULL;
+        world->mute = world->hosts > 1 ? calloc((size_t)world->size, sizeof *world->mute) : NULL;
         agree_on_prepared(world, cards);
         status = cohi_relay_open(world);
     }

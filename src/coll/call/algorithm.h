@@ -1,6 +1,6 @@
 /*
  * algorithm.h - what an algorithm is: one row of the table in
- * mapped/table.c, message/table.c or levels/table.c, and one file (or, where
+ * mapped/table.c, message/table.c, levels/table.c or native.c, and one file (or, where
  * several collectives are made the same way, one file for all of them).
  */
 #ifndef COHI_COLL_CALL_ALGORITHM_H
@@ -27,6 +27,8 @@ enum {
     COHI_STAGED = 64,
     /* For teams that span hosts: mapped rows inside, message rows between (coll/levels). */
     COHI_BY_LEVELS = 128,
+    /* A collective of the library behind the engine. All members meet before it. */
+    COHI_NATIVE = 256,
 };
 
 typedef struct cohi_algorithm {
@@ -59,5 +61,8 @@ extern const cohi_algorithm cohi_message_algorithms[];
 
 /* Those made of the others, on the levels of a team. */
 extern const cohi_algorithm cohi_level_algorithms[];
+
+/* Those of the library behind the engine. */
+extern const cohi_algorithm cohi_native_algorithms[];
 
 #endif

@@ -12,6 +12,8 @@ static void free_gear(cohi_gear *base)
     cohi_coll_gear *gear = (cohi_coll_gear *)base;
     if (gear->worker)
         gear->stop(gear->worker);
+    if (gear->native)
+        gear->close_native(gear->endpoint, gear->native);
     free(gear->sources);
     free(gear->targets);
     free(gear->firsts[0]);

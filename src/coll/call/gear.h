@@ -15,6 +15,7 @@ typedef enum cohi_form {
     COHI_VARIABLE,
     COHI_STRIDED,
     COHI_BY_FUNCTION, /* in the order of the members alone */
+    COHI_UNSERVED, /* uniform, of a type or reduction that the engine's library does not reduce */
     COHI_FORMS
 } cohi_form;
 
@@ -39,6 +40,9 @@ typedef struct cohi_coll_gear {
     cohi_call last[COHI_KINDS]; /* of each kind the last that can be repeated; team: NULL */
     uint64_t serial;            /* of the last terms */
     uint64_t shown[COHI_POSTS]; /* the serial of the terms that a post has; 0: none */
+    void *native;               /* what the engine's library has of the team; or NULL */
+    void (*close_native)(cohi_endpoint *endpoint, void *native);
+    cohi_endpoint *endpoint;
     cohi_staging **stagings;    /* [size]: the members' staging areas; NULL where not mapped */
     struct cohi_worker *worker; /* of started calls, or NULL; see start.c */
     void (*stop)(struct cohi_worker *worker);

@@ -23,12 +23,14 @@
     X(cache)                \
     X(stage_part)           \
     X(message)              \
+    X(message_further)      \
     X(message_byte)
 
 typedef struct cohi_model {
 #define COHI_MODEL_FIELD(field) double field;
     COHI_MODEL_TABLE(COHI_MODEL_FIELD)
 #undef COHI_MODEL_FIELD
+    double native_call, native_byte; /* of collectives of the engine's library: engine.h */
 } cohi_model;
 
 static inline cohi_model cohi_model_of(const cohi_profile *profile)

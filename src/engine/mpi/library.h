@@ -26,33 +26,41 @@
 #endif
 
 /* X(function) */
-#define COHI_MPI_FUNCTIONS(X)  \
-    X(MPI_Bcast)               \
-    X(MPI_Cancel)              \
-    X(MPI_Comm_create_group)   \
-    X(MPI_Comm_create_keyval)  \
-    X(MPI_Comm_free)           \
-    X(MPI_Comm_group)          \
-    X(MPI_Comm_rank)           \
-    X(MPI_Comm_set_attr)       \
-    X(MPI_Comm_set_errhandler) \
-    X(MPI_Comm_size)           \
-    X(MPI_Error_string)        \
-    X(MPI_Finalize)            \
-    X(MPI_Finalized)           \
-    X(MPI_Get_count)           \
-    X(MPI_Get_library_version) \
-    X(MPI_Get_version)         \
-    X(MPI_Iprobe)              \
-    X(MPI_Group_free)          \
-    X(MPI_Group_incl)          \
-    X(MPI_Init_thread)         \
-    X(MPI_Initialized)         \
-    X(MPI_Irecv)               \
-    X(MPI_Is_thread_main)      \
-    X(MPI_Isend)               \
-    X(MPI_Query_thread)        \
-    X(MPI_Request_free)        \
+#define COHI_MPI_FUNCTIONS(X)    \
+    X(MPI_Bcast)                 \
+    X(MPI_Cancel)                \
+    X(MPI_Comm_create_group)     \
+    X(MPI_Comm_create_keyval)    \
+    X(MPI_Comm_free)             \
+    X(MPI_Comm_group)            \
+    X(MPI_Comm_rank)             \
+    X(MPI_Comm_set_attr)         \
+    X(MPI_Comm_set_errhandler)   \
+    X(MPI_Comm_size)             \
+    X(MPI_Error_string)          \
+    X(MPI_Finalize)              \
+    X(MPI_Finalized)             \
+    X(MPI_Get_count)             \
+    X(MPI_Get_library_version)   \
+    X(MPI_Get_version)           \
+    X(MPI_Iallgather)            \
+    X(MPI_Iallreduce)            \
+    X(MPI_Ialltoall)             \
+    X(MPI_Ibcast)                \
+    X(MPI_Igather)               \
+    X(MPI_Iprobe)                \
+    X(MPI_Ireduce)               \
+    X(MPI_Ireduce_scatter_block) \
+    X(MPI_Iscatter)              \
+    X(MPI_Group_free)            \
+    X(MPI_Group_incl)            \
+    X(MPI_Init_thread)           \
+    X(MPI_Initialized)           \
+    X(MPI_Irecv)                 \
+    X(MPI_Is_thread_main)        \
+    X(MPI_Isend)                 \
+    X(MPI_Query_thread)          \
+    X(MPI_Request_free)          \
     X(MPI_Test)
 
 /* X(type, field, Open MPI's variable, MPICH's value) */
@@ -62,6 +70,19 @@
     X(MPI_Comm, no_comm, "ompi_mpi_comm_null", MPI_COMM_NULL)         \
     X(MPI_Request, no_request, "ompi_request_null", MPI_REQUEST_NULL) \
     X(MPI_Datatype, byte, "ompi_mpi_byte", MPI_BYTE)                  \
+    X(MPI_Datatype, int32, "ompi_mpi_int32_t", MPI_INT32_T)           \
+    X(MPI_Datatype, int64, "ompi_mpi_int64_t", MPI_INT64_T)           \
+    X(MPI_Datatype, uint32, "ompi_mpi_uint32_t", MPI_UINT32_T)        \
+    X(MPI_Datatype, uint64, "ompi_mpi_uint64_t", MPI_UINT64_T)        \
+    X(MPI_Datatype, float32, "ompi_mpi_float", MPI_FLOAT)             \
+    X(MPI_Datatype, float64, "ompi_mpi_double", MPI_DOUBLE)           \
+    X(MPI_Op, sum, "ompi_mpi_op_sum", MPI_SUM)                        \
+    X(MPI_Op, product, "ompi_mpi_op_prod", MPI_PROD)                  \
+    X(MPI_Op, min, "ompi_mpi_op_min", MPI_MIN)                        \
+    X(MPI_Op, max, "ompi_mpi_op_max", MPI_MAX)                        \
+    X(MPI_Op, bits_and, "ompi_mpi_op_band", MPI_BAND)                 \
+    X(MPI_Op, bits_or, "ompi_mpi_op_bor", MPI_BOR)                    \
+    X(MPI_Op, bits_xor, "ompi_mpi_op_bxor", MPI_BXOR)                 \
     X(MPI_Errhandler, errors_return, "ompi_mpi_errors_return", MPI_ERRORS_RETURN)
 
 typedef struct cohi_mpi_library {

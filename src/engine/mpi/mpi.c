@@ -57,7 +57,8 @@ static void disconnect(cohi_endpoint *endpoint)
         if (!cohi_mpi_step(endpoint))
             sched_yield();
     cohi_mpi_receive_end(endpoint);
-    (void)endpoint->mpi->MPI_Comm_free(&endpoint->comm);
+    if (endpoint->making == 0)
+        (void)endpoint->mpi->MPI_Comm_free(&endpoint->comm);
 }
 
 static void mpi_close(cohi_endpoint *endpoint)
@@ -72,8 +73,11 @@ static void mpi_close(cohi_endpoint *endpoint)
     for (int i = 0; i < endpoint->made_count; i++)
         cohi_mpi_out_free(endpoint->made[i]);
     cohi_mpi_pools_free(endpoint);
+    bool used = endpoint->making > 0;
     cohi_mpi_unlock(endpoint);
     cohi_mpi_memory_close(endpoint);
+    if (used) /* MPI does not give a thread back that makes a communicator: it keeps what it looks at */
+        return;
     cohi_events_close(&endpoint->events);
     pthread_mutex_destroy(&endpoint->lock);
     pthread_mutex_destroy(&endpoint->sleep);
@@ -436,6 +440,7 @@ static void mpi_cancel(cohi_endpoint *endpoint, cohi_op *op)
     cohi_mpi_lock(endpoint);
     for (int i = 0; i < endpoint->made_count; i++)
         cohi_mpi_withdraw(endpoint->made[i], op);
+    cohi_mpi_teams_cancel(endpoint, op);
     end_call(endpoint);
 }
 
@@ -646,5 +651,6 @@ const cohi_engine cohi_engine_mpi = {
     .atomic = &mpi_atomic,
     .channel = &mpi_channel,
     .job = &cohi_mpi_job,
+    .collective = &cohi_mpi_collective,
     .library = mpi_library,
 };

@@ -9,6 +9,7 @@
  *   send.c      requests and answers on their way out, cut into frames
  *   receive.c   frames that come
  *   serve.c     what each frame does
+ *   collective.c  MPI's own collectives
  *   thread.c    the thread of an endpoint: progress for a rank that computes, keepalives
  *
  * All that ranks of different hosts do to each other travels as messages of MPI, one tag on a communicator
@@ -43,11 +44,13 @@
 #include <stdbool.h>
 
 typedef struct cohi_mpi_link cohi_mpi_link;
+typedef struct cohi_mpi_team cohi_mpi_team;
 
 /* ---- frames ---- */
 
 enum {
     COHI_MPI_TAG = 1,
+    COHI_MPI_TEAM_TAG = 16, /* and on: of the making of communicators */
     COHI_MPI_VERSION = 1,
     COHI_MPI_PAYLOAD_BYTES = (64 << 10) + 256, /* with a message's head */
 };
@@ -210,6 +213,9 @@ struct cohi_endpoint {
     cohi_mpi_buffer *free_buffers;
     cohi_mpi_request *free_requests;
 
+    cohi_mpi_team *teams; /* whose ops are under way */
+    int making;           /* threads that make a communicator */
+
     pthread_t thread;
     pthread_cond_t wake;
     pthread_mutex_t sleep;
@@ -334,6 +340,16 @@ bool cohi_mpi_step(cohi_endpoint *endpoint);
 
 /* Does what the frame says. NULL, or what is wrong. */
 const char *cohi_mpi_serve(cohi_mpi_link *link, const cohi_mpi_buffer *arrival);
+
+/* ---- collective.c: lock held ---- */
+
+extern const cohi_engine_collective cohi_mpi_collective;
+
+/* Looks for collectives that are done. Returns whether one is. */
+bool cohi_mpi_teams_step(cohi_endpoint *endpoint);
+
+/* Nobody waits any more for the op, if it is a collective. */
+void cohi_mpi_teams_cancel(cohi_endpoint *endpoint, const cohi_op *op);
 
 /* ---- thread.c ---- */
 

@@ -2,13 +2,16 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/os.h"
+#include "engine/modules/threads.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -60,70 +63,161 @@ static void watch_finalize(const cohi_mpi_library *library)
 }
 
 #if defined(OPEN_MPI)
-static void settle(const cohi_mpi_library *mpi)
+static bool settle(const cohi_mpi_library *mpi)
 {
     (void)mpi;
+    return true;
 }
 #else
-#define SETTLE_NS (100 * COHI_NS_PER_MS)
+#define SETTLE_NS (40 * COHI_NS_PER_MS)
+#define MEET_NS   (2 * COHI_NS_PER_S) /* all are known to be on their way out */
 
 enum { SETTLE_TAG = 2 };
 
-/* Sends a byte to one process and receives one of another. */
-static void pass_on(const cohi_mpi_library *mpi, int to, int from)
+/* Sends a byte to one process and receives one of another. False: nobody came in time, and MPI has the
+ * requests still. */
+static bool pass_on(const cohi_mpi_library *mpi, int to, int from, uint64_t until_ns)
 {
-    char out = 0, in;
+    static char out, in; /* MPI may keep them */
     MPI_Request both[2];
     MPI_Status ignored;
     if (mpi->MPI_Irecv(&in, 1, mpi->byte, from, SETTLE_TAG, mpi->world, &both[0]) != MPI_SUCCESS
         || mpi->MPI_Isend(&out, 1, mpi->byte, to, SETTLE_TAG, mpi->world, &both[1]) != MPI_SUCCESS)
-        return;
+        return false;
     for (int i = 0; i < 2; i++) {
         int done = 0;
-        while (mpi->MPI_Test(&both[i], &done, &ignored) == MPI_SUCCESS && !done)
+        while (mpi->MPI_Test(&both[i], &done, &ignored) == MPI_SUCCESS && !done) {
+            if (cohi_now_ns() > until_ns)
+                return false;
             sched_yield();
+        }
     }
+    return true;
+}
+
+/* All pass bytes to all, both ways: a barrier too. Where they are few each meets each, else those at powers
+ * of 2. */
+static bool pass_around(const cohi_mpi_library *mpi, int rank, int size)
+{
+    enum { FEW = 16 };
+    uint64_t until_ns = cohi_now_ns() + MEET_NS;
+    bool met = true;
+    for (int distance = 1; distance < size && met; distance += size <= FEW ? 1 : distance) {
+        int after = (rank + distance) % size, before = (rank - distance + size) % size;
+        met = pass_on(mpi, after, before, until_ns) && pass_on(mpi, before, after, until_ns);
+    }
+    return met;
+}
+
+static void let_work(const cohi_mpi_library *mpi)
+{
+    int flag;
+    MPI_Status ignored;
+    for (uint64_t until_ns = cohi_now_ns() + SETTLE_NS; cohi_now_ns() < until_ns; sched_yield())
+        (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &flag, &ignored);
 }
 
 /*
  * MPICH over UCX (4.0.2, TCP) may never come out of MPI_Finalize: a process closes its connections, for
  * which the other side must still answer, while that waits for it by other means. Any program can run
  * into it, above all if a connection was just made, or used in one direction alone. So all pass bytes
- * around, twice and both ways, which is a barrier too, and then let their connections come to rest.
+ * around, and let their connections come to rest. On a busy machine one may rest while another does not
+ * run, so they meet again, when each has had its rest, and rest once more.
  */
-static void settle(const cohi_mpi_library *mpi)
+static bool settle(const cohi_mpi_library *mpi)
 {
-    enum {
-        ROUNDS = 2,
-        FEW = 16
-    }; /* where they are few, each meets each; else those at powers of 2 */
-    int rank = 0, size = 1, flag;
-    MPI_Status ignored;
+    enum { RESTS = 3 };
+    int rank = 0, size = 1;
     (void)mpi->MPI_Comm_rank(mpi->world, &rank);
     (void)mpi->MPI_Comm_size(mpi->world, &size);
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int distance = 1; distance < size; distance += size <= FEW ? 1 : distance) {
-            int after = (rank + distance) % size, before = (rank - distance + size) % size;
-            pass_on(mpi, after, before);
-            pass_on(mpi, before, after);
-        }
+    bool met = true;
+    (void)mpi->MPI_Comm_set_errhandler(mpi->world, mpi->errors_return); /* one may be gone */
+    for (int i = 0; i < RESTS && met; i++) {
+        met = pass_around(mpi, rank, size);
+        if (met)
+            let_work(mpi);
     }
-    for (uint64_t until_ns = cohi_now_ns() + SETTLE_NS; cohi_now_ns() < until_ns; sched_yield())
-        (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &flag, &ignored);
+    return met;
 }
 #endif
+
+/* ---- an end that does not come ---- */
+
+/* How long MPI_Finalize may take. */
+#define FINALIZE_NS (3 * COHI_NS_PER_S)
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool is_over;
+    int status; /* of the process */
+} finalizing = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A launcher that speaks PMI-1 takes a process that ends without this word for one that failed, and ends the
+ * others. MPI would say it next. */
+static void say_finalize(void)
+{
+    static const char word[] = "cmd=finalize\n";
+    const char *number = getenv("PMI_FD");
+    int fd = number ? atoi(number) : -1;
+    if (fd > STDERR_FILENO && write(fd, word, sizeof word - 1) < 0)
+        cohi_log(COH_LOG_WARN, "mpi: the launcher is gone");
+}
+
+/* The program has come to its end, and this process's part in MPI too: it goes without MPI's consent. */
+static void *watch_finalizing(void *unused)
+{
+    struct timespec until;
+    (void)unused;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(FINALIZE_NS / COHI_NS_PER_S);
+    pthread_mutex_lock(&finalizing.lock);
+    int late = 0;
+    while (!finalizing.is_over && late == 0)
+        late = pthread_cond_timedwait(&finalizing.over, &finalizing.lock, &until);
+    bool is_over = finalizing.is_over;
+    pthread_mutex_unlock(&finalizing.lock);
+    if (is_over)
+        return NULL;
+    cohi_log(COH_LOG_WARN, "mpi: MPI_Finalize has not returned within %d s; the process ends",
+             (int)(FINALIZE_NS / COHI_NS_PER_S));
+    fflush(NULL);
+    say_finalize();
+    _exit(finalizing.status);
+}
+
+static void finalize_watched(void)
+{
+    pthread_condattr_t by_clock;
+    pthread_t thread;
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&finalizing.over, &by_clock);
+    pthread_condattr_destroy(&by_clock);
+    bool watched_over =
+        cohi_os_thread_start("cohort-mpi-end", watch_finalizing, NULL, &thread) == 0;
+    (void)started->MPI_Finalize();
+    pthread_mutex_lock(&finalizing.lock);
+    finalizing.is_over = true;
+    pthread_cond_signal(&finalizing.over);
+    pthread_mutex_unlock(&finalizing.lock);
+    if (watched_over)
+        pthread_join(thread, NULL);
+}
 
 /*
  * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed, and
  * nobody was lost. Of one that does not, mpirun finds that it ended without. Not in a child that was forked.
  */
-static void finalize_at_exit(void)
+static void finalize_at_exit(int status, void *unused)
 {
+    (void)unused;
+    finalizing.status = status;
     if (initialised_here != (int)getpid() || endpoints || atomic_load(&spoiled)
         || cohi_mpi_is_finalized(started))
         return;
-    settle(started);
-    (void)started->MPI_Finalize();
+    if (settle(started))
+        finalize_watched();
 }
 
 /* ---- the start ---- */
@@ -137,58 +231,22 @@ static void fill_streams(void)
             return; /* no /dev/null here, or another thread was first: as it was */
 }
 
-/* Threads that MPI starts are none of the program's, which could still do something for ranks that wait. */
-enum { THREADS = 256 };
-
-struct threads {
-    int count;
-    int ids[THREADS];
-};
-
-static void list_threads(struct threads *found)
-{
-    DIR *folder = opendir("/proc/self/task");
-    found->count = 0;
-    for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (found->count < THREADS && entry->d_name[0] != '.')
-            found->ids[found->count++] = atoi(entry->d_name);
-    if (folder)
-        closedir(folder);
-}
-
-static bool has_thread(const struct threads *threads, int id)
-{
-    for (int i = 0; i < threads->count; i++)
-        if (threads->ids[i] == id)
-            return true;
-    return false;
-}
-
-static void mark_new_threads(const struct threads *before)
-{
-    struct threads now;
-    list_threads(&now);
-    for (int i = 0; i < now.count; i++)
-        if (!has_thread(before, now.ids[i]))
-            cohi_os_thread_serves_as(now.ids[i], true);
-}
-
 /* Open MPI takes over the signals of a crash. They stay the program's. */
 static int initialise(const cohi_mpi_library *library)
 {
     enum { FIRST = 1, LAST = 31 };
     struct sigaction kept[LAST + 1];
-    struct threads before;
+    cohi_threads before;
     int level;
     fill_streams();
-    list_threads(&before);
+    cohi_threads_list(&before);
     for (int number = FIRST; number <= LAST; number++)
         sigaction(number, NULL, &kept[number]);
     int error = library->MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     for (int number = FIRST; number <= LAST; number++)
         if (number != SIGKILL && number != SIGSTOP)
             sigaction(number, &kept[number], NULL);
-    mark_new_threads(&before);
+    cohi_threads_mark_new(&before);
     return error;
 }
 
@@ -228,7 +286,7 @@ static coh_status start(const cohi_mpi_library *library)
         if (error != MPI_SUCCESS)
             return cohi_fail(COH_NOT_AVAILABLE, "mpi: MPI_Init_thread failed with error %d", error);
         initialised_here = (int)getpid();
-        if (atexit(finalize_at_exit) != 0)
+        if (on_exit(finalize_at_exit, NULL) != 0)
             return cohi_fail(COH_NO_MEMORY, "mpi: no room to have MPI finalized at exit");
     }
     watch_finalize(library);

@@ -121,6 +121,8 @@ bool cohi_mpi_receive(cohi_endpoint *endpoint)
 bool cohi_mpi_step(cohi_endpoint *endpoint)
 {
     bool any = cohi_mpi_receive(endpoint);
+    if (endpoint->teams)
+        any = cohi_mpi_teams_step(endpoint) || any;
     for (int i = 0; i < endpoint->made_count; i++) {
         cohi_mpi_link *link = endpoint->made[i];
         if (link->requests.first || link->first_answer || link->first_sent)
