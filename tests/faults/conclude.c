@@ -135,7 +135,7 @@ static void member_lost_after_disagreeing(test_rank *self)
 }
 
 #define CONCLUDE(function, engines) \
-    CASE(function, "F18 S42", engines, SIZE(2) | SIZE(3) | SIZE(5), .mode = TEST_UNJOINED)
+    CASE(function, "F18 S42", engines, SIZE(2) | SIZE(3) | SIZE(5) | SIZE(7), .mode = TEST_UNJOINED)
 
 const test_case fault_conclude[] = {
     CONCLUDE(last_roots_differ, ON_ALL),

@@ -425,9 +425,9 @@ static void two_threads_in_all_reduce(test_rank *self)
     CHECK_OK(coh_finalize(self->world));
 }
 
-#define DISAGREE(function, engines)                                                        \
-    CASE(function, "F18 S42", engines, SIZE(2) | SIZE(3) | SIZE(5), .mode = TEST_UNJOINED, \
-         .limit_s = 60)
+#define DISAGREE(function, engines)                                           \
+    CASE(function, "F18 S42", engines, SIZE(2) | SIZE(3) | SIZE(5) | SIZE(7), \
+         .mode = TEST_UNJOINED, .limit_s = 60)
 
 const test_case fault_disagree[] = {
     DISAGREE(unequal_counts, ON_ALL),

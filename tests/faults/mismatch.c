@@ -218,7 +218,7 @@ static void double_free(test_rank *self)
 }
 
 #define DISAGREE(function, engines) \
-    CASE(function, "F18", engines, SIZE(2) | SIZE(3) | SIZE(5), .mode = TEST_UNJOINED)
+    CASE(function, "F18", engines, SIZE(2) | SIZE(3) | SIZE(5) | SIZE(7), .mode = TEST_UNJOINED)
 
 const test_case fault_mismatch[] = {
     DISAGREE(unequal_mallocs, ON_MEMORY),

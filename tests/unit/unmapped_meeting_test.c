@@ -6,6 +6,7 @@
 #include "core/world/world.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 enum { RANKS = 2 };
 
@@ -133,6 +134,67 @@ static void a_heap_goes_when_all_contexts_are_complete(void **state)
     assert_int_equal(pthread_join(other, NULL), 0);
 }
 
+/* ---- the last call of a team ---- */
+
+enum { ROUNDS = 60 };
+
+struct leaver {
+    coh_world *world;
+    int found; /* words that came behind the last call of a team */
+    coh_status status;
+};
+
+/* Whether the other leader's record of the team's last call is in this rank's slot. */
+static bool has_word(coh_world *world, int number, uint32_t epoch)
+{
+    const cohi_record *record =
+        cohi_slot_record(world->slot, world->size, number, epoch, 1 - world->rank);
+    return record->op == COHI_OP_DESTROY && record->epoch == epoch;
+}
+
+static void *make_teams_and_leave_them(void *arg)
+{
+    struct leaver *leaver = arg;
+    coh_world *world = leaver->world;
+    for (int i = 0; i < ROUNDS && leaver->status == COH_OK; i++) {
+        coh_team *team = NULL;
+        leaver->status = coh_team_split_strided(world->team, 0, 1, RANKS, &team);
+        if (leaver->status == COH_OK)
+            leaver->status = coh_team_destroy(team);
+        uint32_t epoch = team ? team->epoch : 0;
+        int number = team ? team->number : 0;
+        if (leaver->status == COH_OK)
+            leaver->status = coh_barrier(world); /* which completes what was sent before it */
+        leaver->found += leaver->status == COH_OK && has_word(world, number, epoch);
+    }
+    return NULL;
+}
+
+static int open_slow_worlds(void **state)
+{
+    setenv("COHORT_SIM", "delay=200,hosts=2", 1);
+    int failed = open_worlds(state);
+    unsetenv("COHORT_SIM");
+    return failed;
+}
+
+/* A leader that sleeps tells the next one what it called. In the last call of a team it must not: the
+ * next one may have left, and the team's number be that of another, whose records the word would
+ * destroy. */
+static void a_team_ends_without_a_late_word(void **state)
+{
+    (void)state;
+    pthread_t other;
+    struct leaver leavers[RANKS] = {{.world = worlds[0]}, {.world = worlds[1]}};
+    assert_int_equal(pthread_create(&other, NULL, make_teams_and_leave_them, &leavers[1]), 0);
+    make_teams_and_leave_them(&leavers[0]);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    for (int rank = 0; rank < RANKS; rank++) {
+        assert_int_equal(leavers[rank].status, COH_OK);
+        assert_int_equal(leavers[rank].found, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +203,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_heap_goes_when_all_contexts_are_complete, open_worlds,
                                         close_worlds),
         cmocka_unit_test_setup_teardown(a_lost_rank_without_a_number_is_an_error, open_worlds,
+                                        close_worlds),
+        cmocka_unit_test_setup_teardown(a_team_ends_without_a_late_word, open_slow_worlds,
                                         close_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

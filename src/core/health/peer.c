@@ -10,6 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* How long a rank with others on its host is mute until that is believed, where COHORT_LINK_TIMEOUT is
+ * not set. */
+#define MUTE_NS (10 * COHI_NS_PER_S)
+
 /* A thread of it is in a wait that takes long: then it is known what the others do. */
 static bool waits(cohi_slot *slot)
 {
@@ -74,6 +78,8 @@ static void renew(coh_world *world, int rank, struct cohi_inspection *look)
     if (look->begun && look->op.status == COH_OK) {
         memcpy(look->seen, look->incoming, sizeof look->seen);
         look->answered = true;
+        if (world->mute)
+            atomic_store(&world->mute[rank], 0);
     }
     begin_inspection(world, rank, look);
 }
@@ -100,6 +106,58 @@ bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
     }
     pthread_mutex_unlock(&world->inspect_lock);
     return answered;
+}
+
+void cohi_peer_mute(void *world, int rank)
+{
+    const coh_world *told = world;
+    uint64_t none = 0;
+    if (told->mute)
+        atomic_compare_exchange_strong(&told->mute[rank], &none, cohi_now_ns());
+}
+
+/* Whether nobody on the rank's host, who could see that it is not stopped, is known to answer. */
+static bool is_host_mute(coh_world *world, int rank)
+{
+    for (int of = 0; of < world->size; of++)
+        if (world->host_of[of] == world->host_of[rank] && atomic_load(&world->mute[of]) == 0
+            && !cohi_peer_has_left(world, of)
+            && cohi_verdict_status(cohi_verdict_on(world, of)) != COH_PEER_LOST)
+            return false;
+    return true;
+}
+
+/* The ranks of its host tell of one that is stopped, and know better whether it is only busy; but they
+ * may be computing. */
+static bool is_mute_for_long(coh_world *world, int rank)
+{
+    uint64_t since_ns = atomic_load(&world->mute[rank]);
+    uint64_t patience_ns = world->link_timeout_ns ? world->link_timeout_ns : MUTE_NS;
+    return since_ns != 0 && (cohi_now_ns() - since_ns >= patience_ns || is_host_mute(world, rank));
+}
+
+/* What it was in when it last answered. */
+static unsigned last_op_of(const struct cohi_inspection *look)
+{
+    atomic_uint op;
+    memcpy((void *)&op, look->seen + offsetof(cohi_slot, op), sizeof op);
+    return atomic_load(&op);
+}
+
+/* The engine may have said so before the answer to a question that came since. */
+bool cohi_peer_is_mute(coh_world *world, int rank, unsigned *op)
+{
+    *op = COHI_OP_NONE;
+    bool mute = world->mute && is_mute_for_long(world, rank);
+    if (!mute)
+        return false;
+    pthread_mutex_lock(&world->inspect_lock);
+    const struct cohi_inspection *look = world->peers[rank].inspection;
+    mute = look && is_silent(look);
+    if (mute && look->answered)
+        *op = last_op_of(look);
+    pthread_mutex_unlock(&world->inspect_lock);
+    return mute;
 }
 
 void cohi_peer_close_all(coh_world *world)
@@ -154,8 +212,12 @@ static cohi_sight look_at_unmapped(coh_world *world, int rank)
                             .phase = COHI_PHASE_RUNNING,
                             .op = told.op,
                             .waits_for = -1};
-    return cohi_peer_inspect(world, rank, &image) ? read_slot(&image)
-                                                  : (cohi_sight){.known = false};
+    if (cohi_peer_inspect(world, rank, &image))
+        return read_slot(&image);
+    unsigned op;
+    bool mute = cohi_peer_is_mute(world, rank, &op);
+    return (cohi_sight){
+        .known = mute, .mute = mute, .phase = COHI_PHASE_RUNNING, .op = op, .waits_for = -1};
 }
 
 cohi_sight cohi_peer_look(coh_world *world, int rank)
@@ -176,6 +238,10 @@ void cohi_sight_describe(const cohi_sight *sight, char *text, size_t room)
     const char *whom = sight->waits_for == COHI_WAITS_FOR_ANYBODY ? ", for anybody" : "";
     if (!sight->known)
         snprintf(text, room, "out of sight");
+    else if (sight->mute)
+        snprintf(text, room, "without an answer, though its host answers (stopped?)%s%s",
+                 sight->op != COHI_OP_NONE ? "; it was last seen in " : "",
+                 sight->op != COHI_OP_NONE ? name : "");
     else if (sight->phase == COHI_PHASE_LEFT)
         snprintf(text, room, "finalized");
     else if (sight->op == COHI_OP_NONE)

@@ -10,6 +10,8 @@ enum { COHI_WAITS_FOR_ANYBODY = -2 };
 typedef struct cohi_sight {
     bool known; /* false: the peer is not mapped and the answer is still on its way */
     bool stopped;
+    bool
+        mute; /* it does not answer, though its host does; then it is only known what it was last in */
     bool busy; /* threads of it wait, but others do not */
     unsigned phase;
     unsigned op;
@@ -25,6 +27,13 @@ cohi_sight cohi_peer_look(coh_world *world, int rank);
 
 /* Whether its process is stopped, as by SIGSTOP or a debugger. */
 bool cohi_peer_is_stopped(const coh_world *world, int rank);
+
+/* Whether its host answers and it does not, since the engine said so: it may be stopped, where nobody
+ * on its host can tell. *op: what it was last seen in. */
+bool cohi_peer_is_mute(coh_world *world, int rank, unsigned *op);
+
+/* The engine's upcall by which that begins. It ends with the next answer. */
+void cohi_peer_mute(void *world, int rank);
 
 /* Whether a thread of it has a core or waits for one: then it may go on, however long it takes.
  * `slot` is what it has published. */

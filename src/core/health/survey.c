@@ -23,8 +23,8 @@ enum state {
     GOES = 0, /* it can go on, or nothing is known of it */
     HELD,     /* each of its threads waits, or sleeps */
     INSIDE,   /* a thread is in a call, and in no wait that it shows */
-    STOPPED,
-    GONE /* lost, or finalized: it can go on, but will not help anybody */
+    STOPPED,  /* or it does not answer, though its host does */
+    GONE      /* lost, or finalized: it can go on, but will not help anybody */
 };
 
 struct past {
@@ -245,7 +245,9 @@ static enum state state_of(const struct look *look, int rank)
     if (cohi_verdict_status(verdict) == COH_PEER_LOST || phase == COHI_PHASE_LEFT
         || (rank != world->rank && cohi_peer_has_left(world, rank)))
         return GONE;
-    if (!verdict && cohi_far(world, rank) && cohi_peer_is_stopped(world, rank))
+    unsigned op;
+    if (!verdict && cohi_far(world, rank)
+        && (cohi_peer_is_stopped(world, rank) || cohi_peer_is_mute(world, rank, &op)))
         return STOPPED; /* it may never have answered */
     if (verdict || phase != COHI_PHASE_RUNNING)
         return GOES;
@@ -512,32 +514,44 @@ static void write_circle(cohi_board_head *head, const char *text)
     atomic_store(&head->circle_state, 2);
 }
 
-/* Ranks of other hosts get it each into their own slot, in pieces, before the verdicts. */
+/* Ranks of other hosts get it each into their own slot, in pieces, before the verdicts. Whoever reads the
+ * first piece reads all of it. */
 static void send_circle(coh_world *world, const char *text)
 {
     enum { PIECE = 56 };
-    size_t bytes = strlen(text) + 1;
-    for (int to = 0; to < world->size; to++)
-        for (size_t at = 0; cohi_far(world, to) && at < bytes; at += PIECE)
-            (void)cohi_control_put(world, to, offsetof(cohi_slot, circle) + at, text + at,
-                                   bytes - at < PIECE ? bytes - at : PIECE);
+    size_t bytes = strlen(text) + 1, last = (bytes - 1) / PIECE * PIECE;
+    for (size_t at = last + PIECE; at > 0;) {
+        at -= PIECE;
+        if (at == 0)
+            (void)cohi_control_fence(world);
+        for (int to = 0; to < world->size; to++)
+            if (cohi_far(world, to))
+                (void)cohi_control_put(world, to, offsetof(cohi_slot, circle) + at, text + at,
+                                       bytes - at < PIECE ? bytes - at : PIECE);
+    }
     (void)cohi_control_fence(world);
 }
 
 /* ---- judging ---- */
 
+static uint64_t verdict_for(const struct look *look, int rank)
+{
+    coh_world *world = look->world;
+    bool stopped = look->states[rank] == STOPPED, far = cohi_far(world, rank);
+    unsigned op = stopped && far ? cohi_board_read(world->board, rank).op
+                                 : atomic_load(&slot_of(look, rank)->op);
+    if (stopped && far && !cohi_peer_is_stopped(world, rank)) {
+        (void)cohi_peer_is_mute(world, rank, &op);
+        return cohi_verdict(COHI_VERDICT_MUTE, 0, (int)op);
+    }
+    return cohi_verdict(stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK, 0, (int)op);
+}
+
 static void pass_verdicts(struct look *look, const bool *core)
 {
-    for (int i = 0; i < look->count; i++) {
-        int rank = look->order[i];
-        bool stopped = look->states[rank] == STOPPED;
-        unsigned op = stopped && cohi_far(look->world, rank)
-                          ? cohi_board_read(look->world->board, rank).op
-                          : atomic_load(&slot_of(look, rank)->op);
-        if (core[rank])
-            look->verdicts[rank] =
-                cohi_verdict(stopped ? COHI_VERDICT_STOPPED : COHI_VERDICT_STUCK, 0, (int)op);
-    }
+    for (int i = 0; i < look->count; i++)
+        if (core[look->order[i]])
+            look->verdicts[look->order[i]] = verdict_for(look, look->order[i]);
     cohi_verdict_pass_all(look->world, look->verdicts);
 }
 
@@ -582,7 +596,7 @@ static coh_status look_once(coh_world *world, struct cohi_survey *survey, const 
         return COH_OK;
     look_at_all(&now);
     memcpy(survey->wanted, now.seen, (size_t)world->size * sizeof *now.seen);
-    for (int certain = 1; certain >= 0 && status == COH_OK; certain--) {
+    for (int certain = !cohi_far_settles(world); certain >= 0 && status == COH_OK; certain--) {
         take_away(&now, certain, now.stuck);
         if (now.stuck[world->rank]) {
             status = judge(&now, now.stuck, call, hint);

@@ -15,6 +15,9 @@
 /* How long a verdict that others have may take to come here. */
 #define AWAIT_NS (300 * COHI_NS_PER_MS)
 
+/* And the circle that led to one. */
+#define CIRCLE_NS (200 * COHI_NS_PER_MS)
+
 static unsigned cause_of(uint64_t verdict)
 {
     return (unsigned)(verdict >> 8 & 0xff);
@@ -36,6 +39,7 @@ coh_status cohi_verdict_status(uint64_t verdict)
         return COH_TIMED_OUT;
     case COHI_VERDICT_STOPPED:
     case COHI_VERDICT_STUCK:
+    case COHI_VERDICT_MUTE:
         break;
     }
     return COH_STALLED;
@@ -94,6 +98,10 @@ void cohi_verdict_describe(uint64_t verdict, char *text, size_t room)
     case COHI_VERDICT_STUCK:
         snprintf(text, room, "stuck %s%s", inside ? "in " : "", where);
         return;
+    case COHI_VERDICT_MUTE:
+        snprintf(text, room, "its process does not answer, though its host does (stopped?)%s%s",
+                 inside ? "; it was last seen in " : "", inside ? where : "");
+        return;
     case COHI_VERDICT_TIMED_OUT:
         snprintf(text, room, "%s%s past COHORT_TIMEOUT", inside ? "in " : "", where);
         return;
@@ -125,8 +133,7 @@ void cohi_verdict_let_go(coh_world *world)
     if (!device || atomic_load_explicit(&world->slot->alarm, memory_order_acquire) == 0)
         return;
     for (int rank = 0; rank < world->size; rank++)
-        if (rank != world->rank
-            && cohi_verdict_status(cohi_verdict_on(world, rank)) == COH_PEER_LOST)
+        if (rank != world->rank && cohi_verdict_on(world, rank) != COHI_VERDICT_NONE)
             device->server.engine->lifecycle->lose(device->server.endpoint, rank);
 }
 
@@ -277,18 +284,31 @@ int cohi_verdict_origin(const coh_world *world, int rank)
     return rank;
 }
 
-/* Who waits for whom, where that led to the verdict and was written down, on this host or by a rank
- * of another. */
-static const char *circle_of(const coh_world *world, uint64_t verdict)
+/* As it was written down, on this host or by a rank of another; "" where it was not. */
+static const char *shown_circle(const coh_world *world)
 {
     cohi_board_head *head = world->board->head;
-    unsigned kind = verdict & 0xff;
-    if (kind != COHI_VERDICT_STUCK && kind != COHI_VERDICT_STOPPED)
-        return "";
     if (atomic_load(&head->circle_state) == 2)
         return head->circle;
     world->slot->circle[COHI_CIRCLE_BYTES - 1] = '\0';
     return world->slot->circle;
+}
+
+/* Who waits for whom, where that led to the verdict. Between hosts a verdict may come by another link,
+ * ahead of it. */
+static const char *circle_of(const coh_world *world, uint64_t verdict)
+{
+    static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
+    unsigned kind = verdict & 0xff;
+    if (kind != COHI_VERDICT_STUCK && kind != COHI_VERDICT_STOPPED && kind != COHI_VERDICT_MUTE)
+        return "";
+    uint64_t deadline_ns = cohi_now_ns() + CIRCLE_NS;
+    while (world->hosts > 1 && !*shown_circle(world) && cohi_now_ns() < deadline_ns) {
+        int held = cohi_cancel_hold();
+        nanosleep(&moment, NULL);
+        cohi_cancel_release(held);
+    }
+    return shown_circle(world);
 }
 
 /* A rank that is mapped notes in its slot that it leaves. */

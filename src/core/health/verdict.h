@@ -13,6 +13,7 @@ typedef enum cohi_verdict_kind {
     COHI_VERDICT_STOPPED = 2,   /* it was stopped; detail: the operation */
     COHI_VERDICT_STUCK = 3,     /* inside one call; detail: the operation */
     COHI_VERDICT_TIMED_OUT = 4, /* COHORT_TIMEOUT passed; detail: the operation */
+    COHI_VERDICT_MUTE = 5, /* its host answers and it does not; detail: what it was last seen in */
 } cohi_verdict_kind;
 
 /* kind in bits 0-7, cause in 8-15, detail in 32-63 */
@@ -68,12 +69,12 @@ int cohi_verdict_origin(const coh_world *world, int rank);
  */
 coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, cohi_loss loss);
 
-/* Streams wait on a card while their rank is in no call: makes them go on that wait for a rank which others have
- * told to be lost. Nothing to do where no heap is on a card. */
+/* Streams wait on a card while their rank is in no call: makes them go on that wait for a rank against which something
+ * stands, whoever has told it. Nothing to do where no heap is on a card. */
 void cohi_verdict_let_go(coh_world *world);
 
-/* The engine's upcalls: a rank is lost; nothing was heard of one, which counts as lost after
- * COHORT_LINK_TIMEOUT. */
+/* The engine's upcalls: a rank is lost; nothing was heard of one or its host, which counts as lost
+ * after COHORT_LINK_TIMEOUT. */
 void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);
 void cohi_verdict_silent(void *world, int rank, uint64_t silent_ns);
 

@@ -6,6 +6,7 @@
 #include "core/world/exit.h"
 #include "core/world/image.h"
 #include "core/health/far.h"
+#include "core/health/streams.h"
 #include "core/health/verdict.h"
 
 #include <errno.h>
@@ -206,6 +207,17 @@ static coh_world *hold_next(size_t *from)
     return held;
 }
 
+/* Ranks of this host see that one is in an exit handler that does not return (verdict_on_going). Those
+ * of other hosts see a process that lives and answers, and this one may be alone on its host. */
+static void tell_own_exit(coh_world *world)
+{
+    bool exiting = world->remote && atomic_load(&world->slot->phase) == COHI_PHASE_EXITING;
+    world->exiting_looks = exiting ? world->exiting_looks + 1 : 0;
+    if (world->exiting_looks == GOING_LOOKS)
+        cohi_verdict_pass(world, world->rank,
+                          cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_UNFINISHED, 0));
+}
+
 /* What this host's board was told of ranks elsewhere, and what other ranks have told this one. A world that leaves the table meanwhile may put
  * one of the others off to the next look. */
 static void check_far(void)
@@ -217,6 +229,8 @@ static void check_far(void)
         for (int from = 0; cohi_far_next(world, &from, &rank, &verdict);)
             cohi_verdict_note(world, rank, verdict);
         cohi_verdict_let_go(world);
+        cohi_streams_look(world);
+        tell_own_exit(world);
         let_go();
     }
 }

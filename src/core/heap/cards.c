@@ -7,7 +7,7 @@
 
 static coh_status count_cards(const cohi_engine **engine, int *count)
 {
-    coh_status status = cohi_engine_for_cards(engine);
+    coh_status status = cohi_engine_for_cards("cuda", engine);
     return status == COH_OK ? (*engine)->cards->count(count) : status;
 }
 

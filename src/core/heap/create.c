@@ -92,15 +92,48 @@ static coh_status take_handle(coh_world *world, const char *call, coh_heap_kind 
     return COH_OK;
 }
 
+/* Whether a heap on the card is backed at once, by all ranks together. */
+static bool is_whole_on_card(const coh_world *world)
+{
+    return cohi_world_device(world)->facts.commits_whole != 0;
+}
+
+/* Of a heap on the card that nobody gave a size. */
+static uint64_t card_bytes(const coh_world *world)
+{
+    const uint64_t most = UINT64_C(1) << 30, part = 4;
+    uint64_t all = cohi_world_device(world)->facts.memory_bytes;
+    uint64_t share = all / part / (uint64_t)world->local_size;
+    if (!is_whole_on_card(world))
+        return all;
+    if (world->card_heap > 0)
+        return world->card_heap;
+    return share < most ? share : most;
+}
+
 /* What was asked for, or as much as the world's own has, or the card, where the address space allows it. */
 static uint64_t reservation(const coh_world *world, const coh_heap_options *options)
 {
     uint64_t asked = options->bytes;
     if (options->kind == COH_HEAP_CUDA)
-        return cohi_heap_reservation(world,
-                                     asked ? asked : cohi_world_device(world)->facts.memory_bytes);
+        return cohi_heap_reservation(world, asked ? asked : card_bytes(world));
     uint64_t own = cohi_heap_reserved(world), most = cohi_heap_reservation(world, asked);
     return asked == 0 && own < most ? own : most;
+}
+
+/* Before all ranks take the memory of a heap at once, of which a failure could leave some waiting. */
+static coh_status check_room(const coh_world *world, const char *call, uint64_t bytes)
+{
+    const cohi_device *device = cohi_world_device(world);
+    uint64_t available = device->server.engine->memory->available(device->server.endpoint);
+    if (bytes <= available)
+        return COH_OK;
+    return cohi_world_fail(
+        world, call, COH_NO_MEMORY,
+        "engine %s backs all of a heap at once: %llu bytes; card %d has %llu, of "
+        "which %llu are free for one heap of this rank",
+        device->server.engine->name, (unsigned long long)bytes, device->facts.device,
+        (unsigned long long)device->facts.memory_bytes, (unsigned long long)available);
 }
 
 /* This rank's part, before it knows of the others. */
@@ -205,7 +238,7 @@ static void remove_heap(coh_heap *heap)
 }
 
 /* Two agreements: all have a segment; all reach all segments. Before them, for the first heap on a card,
- * those of its engine. */
+ * those of its engine; and where all ranks take the memory together, that all will, and how much. */
 static coh_status make(coh_world *world, const char *call, const coh_heap_options *options,
                        struct making *making)
 {
@@ -218,6 +251,13 @@ static coh_status make(coh_world *world, const char *call, const coh_heap_option
     coh_status status = COH_OK;
     if (first)
         status = cohi_device_open(world, &entry, &record, options->device);
+    if (status == COH_OK && options->kind == COH_HEAP_CUDA && cohi_world_device(world)
+        && is_whole_on_card(world)) {
+        record.argument[0] = reservation(world, options);
+        if (record.status == COH_OK)
+            record.status = (int32_t)check_room(world, call, record.argument[0]);
+        status = cohi_agree(&entry, &record);
+    }
     if (status != COH_OK)
         return status;
     if (record.status == COH_OK)

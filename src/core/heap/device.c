@@ -46,11 +46,16 @@ static coh_status open_endpoint(coh_world *world, int device, struct opening *op
                              .world = world,
                              .device = device,
                              .local_rank = world->local_rank};
-    coh_status status = cohi_engine_for_cards(&opening->server.engine);
+    coh_status status = cohi_engine_for_cards(world->cards, &opening->server.engine);
     if (status == COH_OK)
         status = opening->server.engine->lifecycle->probe(&need);
     if (status == COH_OK)
-        status = opening->server.engine->lifecycle->open(&args, &opening->server.endpoint);
+        status = cohi_engine_admit(opening->server.engine);
+    if (status != COH_OK)
+        return status;
+    status = opening->server.engine->lifecycle->open(&args, &opening->server.endpoint);
+    if (status != COH_OK)
+        cohi_engine_dismiss(opening->server.engine);
     if (status == COH_OK)
         status = opening->server.engine->lifecycle->address(opening->server.endpoint, address);
     if (status == COH_OK)
@@ -108,7 +113,7 @@ static coh_status offer_control(coh_world *world, const char *call, struct openi
     uint64_t bytes = opening->facts.control_bytes;
     cohi_segment_spec spec = {.id = COHI_SEGMENT_CONTROL, .kind = COHI_MEMORY_CUDA, .bytes = bytes};
     coh_status status = server.engine->memory->segment_add(server.endpoint, &spec, &base);
-    if (status == COH_OK)
+    if (status == COH_OK && !opening->facts.commits_whole)
         status = server.engine->memory->segment_commit(server.endpoint, spec.id, 0, bytes);
     if (status == COH_OK)
         status = server.engine->memory->region_export(server.endpoint, spec.id, &opening->card.key);
@@ -130,6 +135,8 @@ static coh_status attach_control(coh_world *world, const char *call, struct open
                                          opening->cards[rank].bytes, &opening->cards[rank].key);
     if (exchanged)
         cohi_segment_drop(world, opening->cards);
+    if (status == COH_OK && opening->server.engine->lifecycle->settle)
+        status = opening->server.engine->lifecycle->settle(opening->server.endpoint);
     return status == COH_OK
                ? status
                : cohi_world_fail(world, call, status, "a heap of kind cuda: %s", coh_last_error());
@@ -138,14 +145,38 @@ static coh_status attach_control(coh_world *world, const char *call, struct open
 /* From now on calls find it, and look at what their pointers are. */
 static coh_status publish(coh_world *world, const char *call, const struct opening *opening)
 {
-    cohi_device *device = calloc(1, sizeof *device);
+    size_t room = (size_t)world->size * sizeof(uint64_t);
+    cohi_device *device = calloc(1, sizeof *device + room);
     if (!device)
         return cohi_world_fail(world, call, COH_NO_MEMORY, "out of memory for a device");
-    *device = (cohi_device){opening->server, opening->facts};
+    device->server = opening->server;
+    device->facts = opening->facts;
     world->delayed = true;
     atomic_store_explicit(&world->device, device, memory_order_release);
     atomic_fetch_or(&world->state, COHI_WORLD_DEVICE);
     return COH_OK;
+}
+
+static void withdraw(coh_world *world)
+{
+    cohi_device *device = cohi_world_device(world);
+    atomic_store(&world->device, NULL);
+    atomic_fetch_and(&world->state, ~(unsigned)COHI_WORLD_DEVICE);
+    free(device);
+}
+
+static void close_endpoint(cohi_server server)
+{
+    server.engine->lifecycle->close(server.endpoint);
+    cohi_engine_dismiss(server.engine);
+}
+
+/* Where this world has not come to be, some rank may not come to a collective end of the library's. */
+static void give_up(cohi_server server)
+{
+    if (server.engine->lifecycle->abandon)
+        server.engine->lifecycle->abandon(server.endpoint);
+    close_endpoint(server);
 }
 
 /*
@@ -176,10 +207,11 @@ coh_status cohi_device_open(coh_world *world, const cohi_entry *entry, cohi_reco
         status = cohi_agree(entry, record);
     }
     free(opening.cards);
-    if (status != COH_OK && cohi_world_device(world))
-        cohi_device_close(world);
-    else if (status != COH_OK && opening.server.endpoint)
-        opening.server.engine->lifecycle->close(opening.server.endpoint);
+    if (status == COH_OK || !opening.server.endpoint)
+        return status;
+    if (cohi_world_device(world))
+        withdraw(world);
+    give_up(opening.server);
     return status;
 }
 
@@ -188,10 +220,9 @@ void cohi_device_close(coh_world *world)
     cohi_device *device = cohi_world_device(world);
     if (!device)
         return;
-    atomic_store(&world->device, NULL);
-    atomic_fetch_and(&world->state, ~(unsigned)COHI_WORLD_DEVICE);
-    device->server.engine->lifecycle->close(device->server.endpoint);
-    free(device);
+    cohi_server server = device->server;
+    withdraw(world);
+    close_endpoint(server);
 }
 
 /* ---- who serves what ---- */

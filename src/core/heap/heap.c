@@ -62,7 +62,8 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 
 static bool is_whole(const coh_heap *heap)
 {
-    return heap->kind == COH_HEAP_HOST && heap->world->facts.commits_whole;
+    return heap->kind == COH_HEAP_HOST ? heap->world->facts.commits_whole
+                                       : cohi_world_device(heap->world)->facts.commits_whole;
 }
 
 /* Where all of a heap is backed at once, all ranks may be on one host, and more than half of its memory
@@ -166,7 +167,7 @@ coh_status cohi_heap_open(coh_heap *heap, char *base, uint64_t bytes)
     if (!heap->blocks)
         return cohi_fail(COH_NO_MEMORY, "out of memory for the heap's map");
     pthread_mutex_init(&heap->lock, NULL);
-    heap->backed = heap->world->facts.commits_whole ? bytes : 0;
+    heap->backed = is_whole(heap) ? bytes : 0;
     heap->keep = KEEP_FIRST;
     heap->base = base;
     atomic_store(heap->limit, 0);
@@ -493,7 +494,7 @@ static coh_status check_memory(const coh_heap *heap, const char *call, uint64_t 
     coh_world *world = heap->world;
     uint64_t limit = atomic_load(heap->limit);
     if (heap->kind != COH_HEAP_HOST)
-        return check_card(heap, call, target - limit);
+        return is_whole(heap) ? COH_OK : check_card(heap, call, target - limit);
     uint64_t ranks = (uint64_t)world->local_size;
     cohi_os_memory memory = cohi_os_memory_look();
     uint64_t bare_from = limit > heap->bare_from ? limit : heap->bare_from;

@@ -106,6 +106,7 @@ static coh_status fail_dead(const struct lock *lock, uint64_t word)
         [COHI_VERDICT_STOPPED] = "stalled",
         [COHI_VERDICT_STUCK] = "stalled",
         [COHI_VERDICT_TIMED_OUT] = "was past COHORT_TIMEOUT",
+        [COHI_VERDICT_MUTE] = "stalled",
     };
     uint64_t kind = word >> KIND_AT & KIND;
     if (kind >= sizeof happened / sizeof *happened) /* the user's memory, after all */

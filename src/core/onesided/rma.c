@@ -2,6 +2,7 @@
 
 #include "core/onesided/context.h"
 #include "core/health/control.h"
+#include "core/health/far.h"
 #include "core/world/fault.h"
 #include "core/heap/device.h"
 #include "core/heap/heap.h"
@@ -51,14 +52,15 @@ static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
     uint64_t verdict = cohi_verdict_on(world, transfer->rank);
     if (verdict == COHI_VERDICT_NONE)
         return COH_OK;
-    char text[128];
+    char text[128], where[COHI_FAR_TEXT];
     coh_status status = cohi_verdict_status(verdict);
     cohi_verdict_describe(verdict, text, sizeof text);
     return note_transfer(cohi_world_fail(world, transfer->call, status,
-                                         "rank %d, %s, length %zu: the rank is %s: %s",
-                                         transfer->rank, cohi_spot_describe(transfer->spot).text,
-                                         transfer->bytes,
-                                         status == COH_PEER_LOST ? "lost" : "stalled", text),
+                                         "rank %d%s is %s: %s; it was for %s, length %zu",
+                                         transfer->rank,
+                                         cohi_far_text(world, transfer->rank, where),
+                                         status == COH_PEER_LOST ? "lost" : "stalled", text,
+                                         cohi_spot_describe(transfer->spot).text, transfer->bytes),
                          transfer, COH_NO_FACT);
 }
 
@@ -188,6 +190,25 @@ static bool is_card_to_host(const coh_world *world, const cohi_transfer *transfe
            && cohi_world_is_on_card(world, here);
 }
 
+/* Whether the engine for cards reaches a rank whose card is not mapped: both sides are in its segments. */
+static bool is_carried_far(coh_world *world, const cohi_transfer *transfer)
+{
+    const void *here = transfer->op == COHI_OP_PUT ? transfer->source : transfer->target;
+    if (!cohi_world_device(world)->facts.reaches_far)
+        return false;
+    cohi_spot spot = cohi_heap_spot_of(world, here, transfer->bytes);
+    return spot != COHI_NO_SPOT && cohi_device_serves(world, spot);
+}
+
+/* What other ways have for that rank is not ordered with it, so it is over when the call returns. */
+static coh_status move_far(coh_world *world, const cohi_transfer *transfer)
+{
+    cohi_transfer whole = *transfer;
+    whole.blocking = true;
+    return is_carried_far(world, transfer) ? move_by_engine(world, &whole)
+                                           : cohi_relay_transfer(world, transfer);
+}
+
 coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
 {
     if (transfer->bytes == 0)
@@ -198,7 +219,7 @@ coh_status cohi_rma_transfer(coh_world *world, const cohi_transfer *transfer)
     if (world->race)
         return cohi_race_transfer(world, transfer);
     if (COHI_UNLIKELY(cohi_relay_serves(world, transfer->rank, transfer->spot)))
-        return cohi_relay_transfer(world, transfer);
+        return move_far(world, transfer);
     char *there = cohi_heap_reach(world, transfer->rank, transfer->spot);
     if (COHI_UNLIKELY(is_card_to_host(world, transfer)))
         return there ? move_by_card(world, transfer, there) : move_staged(world, transfer);

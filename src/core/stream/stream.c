@@ -159,6 +159,11 @@ coh_status cohi_stream_tell(coh_world *world, const char *call, const cohi_strea
                    : cohi_world_fail(world, call, COH_PEER_LOST,
                                      "rank %d, which a stream waited for, is lost", failure->rank);
     default:
+        if (failure->rank >= 0)
+            return cohi_world_fail(world, call, failure->status,
+                                   "rank %d could not enqueue its part of a call of the team on "
+                                   "its card; its own call says why",
+                                   failure->rank);
         return cohi_world_fail(world, call, failure->status, "the card says: %s", failure->text);
     }
 }

@@ -248,7 +248,7 @@ static coh_status meet_apart(const cohi_entry *entry, const cohi_record *mine)
     if (status == COH_OK && leads)
         status = hand_on(entry, mine);
     if (status == COH_OK)
-        status = cohi_apart_release(entry);
+        status = cohi_apart_release(entry, &refused);
     if (status == COH_OK)
         entry->team->settled = entry->team->epoch;
     return status;

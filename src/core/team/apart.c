@@ -76,20 +76,31 @@ static void tell_call_of(coh_team *team, int index, const cohi_record *record)
             (void)put_record(team, i, index, record);
 }
 
-void cohi_apart_tell_calls(coh_team *team, int index, uint32_t epoch)
+/* What a member called in `epoch`, as far as this rank can see: its post, or what it has put here. */
+static cohi_record record_of(const coh_team *team, int index, uint32_t epoch)
 {
-    const cohi_record mine = own_record(team, epoch);
-    cohi_record theirs = {.op = COHI_OP_NONE};
-    if (!team->meets[index])
-        (void)cohi_apart_read(team, index, epoch, &theirs);
-    else {
-        uint64_t mark = cohi_meet_mark(team->meets[index], epoch);
-        const cohi_terms *terms = cohi_meet_terms(team->meets[index], epoch);
-        theirs = (cohi_record){.op = cohi_mark_op(mark), .epoch = epoch, .status = terms->status};
-        memcpy(theirs.argument, terms->argument, sizeof theirs.argument);
+    cohi_record record = {.op = COHI_OP_NONE};
+    cohi_meet *meet = team->meets[index];
+    if (index == team->index)
+        return own_record(team, epoch);
+    if (!meet) {
+        (void)cohi_apart_read(team, index, epoch, &record);
+        return record;
     }
-    tell_call_of(team, team->index, &mine);
-    tell_call_of(team, index, &theirs);
+    uint64_t mark = cohi_meet_mark(meet, epoch);
+    if (cohi_mark_epoch(mark) != epoch)
+        return record;
+    const cohi_terms *terms = cohi_meet_terms(meet, epoch);
+    record = (cohi_record){.op = cohi_mark_op(mark), .epoch = epoch, .status = terms->status};
+    memcpy(record.argument, terms->argument, sizeof record.argument);
+    return record;
+}
+
+void cohi_apart_tell_calls(coh_team *team, int first, int second, uint32_t epoch)
+{
+    const cohi_record one = record_of(team, first, epoch), other = record_of(team, second, epoch);
+    tell_call_of(team, first, &one);
+    tell_call_of(team, second, &other);
 }
 
 /* ---- comparing ---- */
@@ -114,16 +125,22 @@ static bool records_differ(const cohi_record *ours, const cohi_record *theirs)
                && memcmp(ours->argument, theirs->argument, sizeof ours->argument) != 0);
 }
 
-/* A leader that sleeps, once a call. */
+/*
+ * A leader that sleeps, once a call. Not in the team's last one: the next leader may have left it by
+ * the time that the word comes, and the number be that of another team with other members, whose
+ * records it would destroy. Where the calls of leaders differ, some leader that is not in the last
+ * call has one behind it that is, and that one is told. The fence is for the same reason: the next leader
+ * leaves the last call when it has this one's flag, which must not overtake the word.
+ */
 static void hint_next(coh_team *team, const cohi_record *mine)
 {
     const cohi_levels *levels = team->levels;
-    if (!cohi_levels_leads(team) || team->hinted == team->epoch)
+    if (!cohi_levels_leads(team) || team->hinted == team->epoch || mine->op == COHI_OP_DESTROY)
         return;
     team->hinted = team->epoch;
     int next = cohi_levels_leader(levels, (levels->host + 1) % levels->hosts);
-    if (!team->meets[next])
-        (void)put_record(team, next, team->index, mine);
+    if (!team->meets[next] && put_record(team, next, team->index, mine) == COH_OK)
+        (void)cohi_control_fence(team->world);
 }
 
 static coh_status compare_with(const cohi_entry *entry, int index, const cohi_record *mine)

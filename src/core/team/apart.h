@@ -25,8 +25,9 @@ coh_status cohi_apart_gather(const cohi_entry *entry, bool *refused);
  * comes out as what all know. */
 coh_status cohi_apart_meet(const cohi_entry *entry, bool *refused);
 
-/* Lets the members of this host go, and waits until its leader does so. */
-coh_status cohi_apart_release(const cohi_entry *entry);
+/* Lets the members of this host go, and waits until its leader does so. *refused goes in as what the leader
+ * knows, and comes out as that on all of them. */
+coh_status cohi_apart_release(const cohi_entry *entry, bool *refused);
 
 /* Tells the members of other hosts that this rank's present call was refused; its terms are posted. */
 coh_status cohi_apart_tell_refusal(const cohi_entry *entry);
@@ -49,8 +50,8 @@ coh_status cohi_apart_compare(const cohi_entry *entry);
 /* Whether member `index` has put a record here for `epoch`, which is copied. */
 bool cohi_apart_read(const coh_team *team, int index, uint32_t epoch, cohi_record *copy);
 
-/* Tells what this rank and member `index` called in `epoch` to those who cannot see it, before they
- * hear that the team is broken. */
-void cohi_apart_tell_calls(coh_team *team, int index, uint32_t epoch);
+/* Tells what two members called in `epoch`, as far as this rank knows, to those who cannot see it,
+ * before they hear that the team is broken. */
+void cohi_apart_tell_calls(coh_team *team, int first, int second, uint32_t epoch);
 
 #endif

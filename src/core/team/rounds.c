@@ -93,14 +93,19 @@ coh_status cohi_apart_meet(const cohi_entry *entry, bool *refused)
 }
 
 /* Only leaders take part in rounds, so that the flags of the others are free for this. */
-coh_status cohi_apart_release(const cohi_entry *entry)
+coh_status cohi_apart_release(const cohi_entry *entry, bool *refused)
 {
     coh_team *team = entry->team;
     const coh_team *local = team->levels->local;
     size_t parity = team->epoch & 1;
-    uint64_t mark = cohi_mark(team->epoch, entry->print);
-    if (local->index > 0)
-        return wait_for_flag(entry, team->indices[local->ranks[0]], &team->mine->flags[parity][0]);
+    uint64_t mark = *refused ? refused_mark(entry) : cohi_mark(team->epoch, entry->print);
+    cohi_flag *flag = &team->mine->flags[parity][0];
+    if (local->index > 0) {
+        coh_status status = wait_for_flag(entry, team->indices[local->ranks[0]], flag);
+        uint64_t came = atomic_load_explicit(&flag->mark, memory_order_relaxed);
+        *refused = status == COH_OK && cohi_mark_refused(came);
+        return status;
+    }
     for (int i = 1; i < local->size; i++)
         (void)tell(team, team->indices[local->ranks[i]], parity, 0, mark);
     return COH_OK;
@@ -114,7 +119,7 @@ static coh_status meet_by_levels(const cohi_entry *entry)
     if (status == COH_OK)
         status = cohi_apart_meet(entry, &refused);
     if (status == COH_OK)
-        status = cohi_apart_release(entry);
+        status = cohi_apart_release(entry, &refused);
     if (status == COH_OK)
         entry->team->settled = entry->team->epoch;
     return status;

@@ -31,12 +31,22 @@ enum { EPOCH_AT = 50, EPOCH_BITS = 13, THEIR_OP_AT = 42, OUR_OP_AT = 34, OUR_RAN
 
 _Static_assert(COHI_WORLD_MAX < 1 << OUR_RANK_AT, "two ranks and two operations fit in 50 bits");
 
-static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode ours, int our_rank, cohi_opcode theirs,
-                              int their_rank)
+static uint64_t pack_mismatch(uint32_t epoch, cohi_opcode our_op, int ours, cohi_opcode their_op,
+                              int theirs)
 {
     uint64_t low_bits = epoch & ((1u << EPOCH_BITS) - 1);
-    return UINT64_C(1) << 63 | low_bits << EPOCH_AT | (uint64_t)theirs << THEIR_OP_AT
-           | (uint64_t)ours << OUR_OP_AT | (uint64_t)our_rank << OUR_RANK_AT | (uint64_t)their_rank;
+    return UINT64_C(1) << 63 | low_bits << EPOCH_AT | (uint64_t)their_op << THEIR_OP_AT
+           | (uint64_t)our_op << OUR_OP_AT | (uint64_t)ours << OUR_RANK_AT | (uint64_t)theirs;
+}
+
+static int our_rank(uint64_t word)
+{
+    return (int)(word >> OUR_RANK_AT & ((1u << OUR_RANK_AT) - 1));
+}
+
+static int their_rank(uint64_t word)
+{
+    return (int)(word & ((1u << OUR_RANK_AT) - 1));
 }
 
 /* Whether what broke is the present call, or an earlier one. A member that is still behind it can
@@ -95,13 +105,16 @@ static void tell_broken(coh_team *team, uint64_t word)
 
 /*
  * The leader of a host, who hears of a mismatch, tells the members of other hosts before its call
- * returns: whoever found it has told them too, but that may still be on its way when this rank leaves
- * and they see it gone.
+ * returns, the calls first: whoever found it has told them too, but that may still be on its way, on
+ * another link, when this rank leaves and they see it gone.
  */
 static void pass_on(coh_team *team, const char *call, uint64_t word)
 {
     cohi_opcode op = (cohi_opcode)atomic_load(&team->world->slot->op);
     const cohi_entry entry = cohi_entry_of(team, call, op);
+    uint32_t since = (team->now - (uint32_t)(word >> EPOCH_AT)) & ((1u << EPOCH_BITS) - 1);
+    int ours = team->indices[our_rank(word)], theirs = team->indices[their_rank(word)];
+    cohi_apart_tell_calls(team, ours, theirs, team->now - since);
     for (int i = 0; i < team->size; i++)
         if (!team->meets[i])
             tell_broken_to(team, i, word);
@@ -110,8 +123,8 @@ static void pass_on(coh_team *team, const char *call, uint64_t word)
 
 static coh_status report_mismatch(coh_team *team, const char *call, uint64_t word)
 {
-    enum { RANK = (1 << OUR_RANK_AT) - 1, OP = 0xff };
-    int ours = (int)(word >> OUR_RANK_AT & RANK), theirs = (int)(word & RANK);
+    enum { OP = 0xff };
+    int ours = our_rank(word), theirs = their_rank(word);
     uint32_t epoch = (uint32_t)(word >> EPOCH_AT);
     char our_call[128], their_call[128];
     cohi_team_describe_call(team, ours, epoch, word >> OUR_OP_AT & OP, our_call, sizeof our_call);
@@ -156,9 +169,9 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
 }
 
 /*
- * A member of another host that has left may have had a reason that is still on its way here: the one
- * that found it told all members, and this one left as soon as it had heard. Inside a host all see
- * the same memory. In the last meeting members leave as soon as they can, and have no reason.
+ * A member of another host that is gone may have left for a reason that is still on its way here: the
+ * one that found it told all members, and this one left as soon as it had heard. Inside a host all
+ * see the same memory. In the last meeting members leave as soon as they can, and have no reason.
  */
 static coh_status await_reason(coh_team *team, const char *call, int rank)
 {
@@ -166,8 +179,7 @@ static coh_status await_reason(coh_team *team, const char *call, int rank)
     coh_world *world = team->world;
     coh_status status = cohi_team_standing(team, call);
     uint64_t deadline_ns = cohi_now_ns() + REASON_NS;
-    bool may_come =
-        cohi_far(world, rank) && cohi_peer_has_left(world, rank) && !atomic_load(&world->parting);
+    bool may_come = cohi_far(world, rank) && !atomic_load(&world->parting);
     while (status == COH_OK && may_come && cohi_now_ns() < deadline_ns) {
         if (world->engine->lifecycle->progress)
             world->engine->lifecycle->progress(world->endpoint);
@@ -200,7 +212,7 @@ coh_status cohi_team_break(const cohi_entry *entry, int index, uint64_t mark)
     if (team->whole)
         return break_whole(entry, index, mark);
     if (team->levels)
-        cohi_apart_tell_calls(team, index, cohi_mark_epoch(mark));
+        cohi_apart_tell_calls(team, team->index, index, cohi_mark_epoch(mark));
     uint64_t word = pack_mismatch(cohi_mark_epoch(mark), entry->op, team->world->rank,
                                   cohi_mark_op(mark), team->ranks[index]);
     tell_broken(team, word);

@@ -336,10 +336,12 @@ void cohi_world_bury(coh_world *world, void (*forget)(coh_world *world))
     free(world->peers);
     free(world->left);
     free(world->doubts);
+    free(world->mute);
     free(world->host_of);
     world->peers = NULL;
     world->left = NULL;
     world->doubts = NULL;
+    world->mute = NULL;
     world->host_of = NULL;
     pthread_mutex_destroy(&world->inspect_lock);
     pthread_mutex_destroy(&world->survey_lock);
@@ -399,5 +401,5 @@ int coh_local_size(const coh_world *world)
 
 const char *coh_engine(const coh_world *world)
 {
-    return query(world, "coh_engine", 0) == 0 ? world->engine->name : NULL;
+    return query(world, "coh_engine", 0) == 0 ? world->engine_name : NULL;
 }

@@ -85,6 +85,10 @@ typedef struct cohi_server {
 typedef struct cohi_device {
     cohi_server server;
     cohi_engine_facts facts;
+    /* Of the watcher alone (core/health/streams.h): when it last looked, and for how long it has seen a rank stopped that
+     * streams wait for. */
+    uint64_t looked_ns;
+    uint64_t stopped_ns[]; /* [size] */
 } cohi_device;
 
 struct coh_world {
@@ -106,7 +110,10 @@ struct coh_world {
 
     /* Fixed at init. */
     const cohi_engine *engine;
-    uint64_t prepared; /* bytes that the heap begins with: see memory/prepared.h */
+    char engine_name[32]; /* with that of the engine for cards, where one was named */
+    const char *cards;    /* the name of the engine for cards */
+    uint64_t card_heap;   /* COHORT_CARD_HEAP; 0: auto */
+    uint64_t prepared;    /* bytes that the heap begins with: see memory/prepared.h */
     cohi_endpoint *endpoint;
     const cohi_upcalls *upcalls;   /* what engines are given */
     cohi_engine_facts facts;       /* of the endpoint */
@@ -137,6 +144,7 @@ struct coh_world {
     const struct cohi_delays
         *delays;         /* what holds puts back, or NULL: the engine (core/health/order.h) */
     bool watched;        /* by the watcher thread */
+    int exiting_looks;   /* of that thread, since this rank was in exit(3) */
     atomic_bool parting; /* in the last meeting, from which others leave as soon as they can */
     atomic_int parted;   /* not 0: it has parted ahead of finalize, with that status less one */
     pthread_mutex_t team_lock;      /* of the next four */
@@ -160,6 +168,7 @@ struct coh_world {
     pthread_mutex_t inspect_lock;
     atomic_bool *left; /* [size]: peers that have said that they leave, where it cannot be seen */
     _Atomic uint64_t *doubts; /* [size], or NULL: one host; when a far peer was seen to be gone */
+    _Atomic uint64_t *mute;   /* [size], or NULL too; since when one is mute (core/health/peer.h) */
 
     coh_world *next; /* in the list of worlds, or of tombstones */
 };
