@@ -3,7 +3,9 @@
 #include "base/error.h"
 #include "base/log.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +14,9 @@
 #include <string.h>
 
 #define FILE_NAME "libucp.so.0"
+#define DEVICES   "/sys/class/infiniband"
+
+enum { PORTS = 4 }; /* of a device that are looked at */
 
 /* The first release whose active messages are complete: rendezvous, and a header of any use. */
 enum { LEAST_MAJOR = 1, LEAST_MINOR = 13 };
@@ -102,4 +107,32 @@ coh_status cohi_ucx_library_open(const cohi_ucx_library **library)
     pthread_mutex_unlock(&lock);
     *library = &opened;
     return status;
+}
+
+/* ---- the fabric ---- */
+
+/* "4: ACTIVE" in ports/1/state of a device. */
+static bool is_active(const char *device)
+{
+    char path[PATH_MAX], state[32] = "";
+    bool active = false;
+    for (int port = 1; port <= PORTS && !active; port++) {
+        snprintf(path, sizeof path, DEVICES "/%s/ports/%d/state", device, port);
+        FILE *file = fopen(path, "re");
+        active = file && fgets(state, sizeof state, file) && strstr(state, "ACTIVE");
+        if (file)
+            fclose(file);
+    }
+    return active;
+}
+
+bool cohi_ucx_has_fabric(void)
+{
+    DIR *folder = opendir(DEVICES);
+    bool found = false;
+    for (const struct dirent *entry; folder && !found && (entry = readdir(folder));)
+        found = entry->d_name[0] != '.' && is_active(entry->d_name);
+    if (folder)
+        closedir(folder);
+    return found;
 }

@@ -8,6 +8,7 @@
 #define COHI_ENGINE_UCX_LIBRARY_H
 
 #include <cohort.h>
+#include <stdbool.h>
 #include <ucp/api/ucp.h>
 #include <ucs/debug/log_def.h>
 
@@ -44,5 +45,8 @@ typedef struct cohi_ucx_library {
 
 /* Opens it, once a process; it stays open. COH_NOT_AVAILABLE with the reason. */
 coh_status cohi_ucx_library_open(const cohi_ucx_library **library);
+
+/* Whether this host has a port of InfiniBand or RoCE that is up, as the kernel says. */
+bool cohi_ucx_has_fabric(void);
 
 #endif

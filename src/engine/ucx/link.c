@@ -40,6 +40,12 @@ void cohi_ucx_unlock(cohi_endpoint *endpoint)
     cohi_cancel_release(held);
 }
 
+void cohi_ucx_end_call(cohi_endpoint *endpoint)
+{
+    cohi_ucx_unlock(endpoint);
+    cohi_events_ring(&endpoint->events);
+}
+
 /* ---- making ---- */
 
 /* UCX found that the other side is gone. */
@@ -48,6 +54,7 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
     cohi_ucx_link *link = arg;
     const cohi_endpoint *endpoint = link->endpoint;
     (void)ep;
+    link->broken = true;
     if (!link->ended && !link->peer_left)
         cohi_log(COH_LOG_INFO, "ucx: rank %d: the link to rank %d broke: %s", endpoint->rank,
                  link->rank, endpoint->ucx->ucs_status_string(status));
@@ -65,6 +72,7 @@ static ucs_status_t open_ep(cohi_ucx_link *link)
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = on_error, .arg = link},
     };
+    link->called_ns = cohi_now_ns();
     return endpoint->ucx->ucp_ep_create(endpoint->worker, &params, &link->ep);
 }
 
@@ -170,6 +178,27 @@ static void on_closed(void *ucx_request, ucs_status_t status, void *arg)
     endpoint->closing--;
 }
 
+/*
+ * UCX (1.13) ends the process of a rank that is just answering a call when the caller closes its side. So that waits
+ * until the answer has come, or would have: unless UCX has memory of the program's, which only closing
+ * gives back.
+ */
+#define ANSWER_NS COHI_NS_PER_S
+
+static bool holds_memory(const cohi_ucx_link *link)
+{
+    for (const cohi_ucx_request *request = link->requests.first; request; request = request->next)
+        if (request->landing || (request->sending && request->source))
+            return true;
+    return link->landings > 0;
+}
+
+static bool may_close(const cohi_ucx_link *link)
+{
+    return link->heard || link->broken || holds_memory(link)
+           || cohi_now_ns() - link->called_ns >= ANSWER_NS;
+}
+
 /* By force: UCX ends what it has of the other side at once, and asks nobody. */
 static void close_ep(cohi_ucx_link *link)
 {
@@ -192,9 +221,15 @@ void cohi_ucx_sweep(cohi_endpoint *endpoint)
     if (!endpoint->sweep)
         return;
     endpoint->sweep = false;
-    for (int i = 0; i < endpoint->made_count; i++)
-        if (endpoint->made[i]->ended && endpoint->made[i]->ep)
-            close_ep(endpoint->made[i]);
+    for (int i = 0; i < endpoint->made_count; i++) {
+        cohi_ucx_link *link = endpoint->made[i];
+        if (!link->ended || !link->ep)
+            continue;
+        if (may_close(link))
+            close_ep(link);
+        else
+            endpoint->sweep = true;
+    }
 }
 
 /* ---- progress ---- */

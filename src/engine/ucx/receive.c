@@ -133,9 +133,10 @@ ucs_status_t cohi_ucx_receive(void *arg, const void *header, size_t header_bytes
     memcpy(arrival.head, (const char *)header + sizeof arrival.frame, arrival.frame.head_bytes);
     bool known = endpoint->links[arrival.frame.from] != NULL;
     cohi_ucx_link *link = cohi_ucx_link_from(endpoint, arrival.frame.from);
+    if (link)
+        link->heard = true;
     if (!link || link->ended)
         return UCS_OK;
-    link->heard = true;
     link->silent_ns = 0;
     if (!known && endpoint->leaving)
         say_gone(link);

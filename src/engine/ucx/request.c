@@ -80,6 +80,33 @@ cohi_ucx_request *cohi_ucx_request_new(cohi_ucx_link *link, cohi_ucx_verb verb)
     return request;
 }
 
+cohi_ucx_request *cohi_ucx_requests_new(cohi_ucx_link *link, cohi_ucx_verb verb, size_t count)
+{
+    cohi_ucx_request *first = NULL;
+    for (size_t i = 0; i < count; i++) {
+        cohi_ucx_request *request = cohi_ucx_request_new(link, verb);
+        if (!request)
+            break;
+        request->next = first;
+        first = request;
+        if (i + 1 == count)
+            return first;
+    }
+    while (first) {
+        cohi_ucx_request *next = first->next;
+        give_back(link->endpoint, first);
+        first = next;
+    }
+    return NULL;
+}
+
+void cohi_ucx_request_discard(cohi_ucx_request *request, cohi_op *op)
+{
+    cohi_part_join(&request->part, op, request->link->rank);
+    cohi_ucx_part_end(request->link->endpoint, &request->part, COH_PEER_LOST);
+    give_back(request->link->endpoint, request);
+}
+
 static void append(cohi_ucx_list *list, cohi_ucx_request *request)
 {
     request->next = NULL;
@@ -231,6 +258,8 @@ static void on_sent(void *ucx_request, ucs_status_t status, void *arg)
     cohi_ucx_request *request = arg;
     request->link->endpoint->ucx->ucp_request_free(ucx_request);
     request->sending = false;
+    if (status == UCS_OK && request->frame.bytes > COHI_UCX_EAGER_BYTES)
+        request->link->silent_ns = 0; /* the target has fetched it */
     if (status != UCS_OK) {
         fail_request(request);
         request->awaited = false;

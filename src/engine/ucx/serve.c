@@ -37,6 +37,7 @@ struct landing {
 static void end_landing(struct landing *landing, ucs_status_t status)
 {
     cohi_ucx_link *link = landing->link;
+    link->silent_ns = 0;
     const char *wrong = NULL;
     link->landings--;
     link->endpoint->segments.rows[landing->frame.segment].busy--;
@@ -226,6 +227,7 @@ static void on_answer_landed(void *ucx_request, ucs_status_t status, size_t byte
     (void)bytes;
     request->link->endpoint->ucx->ucp_request_free(ucx_request);
     request->landing = false;
+    request->link->silent_ns = 0;
     if (status != UCS_OK && request->status == COH_OK)
         request->status = COH_PEER_LOST;
     cohi_ucx_request_answered(request);

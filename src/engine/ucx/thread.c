@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* Steps before others get the lock. */
@@ -24,6 +25,37 @@ void cohi_ucx_thread_wake(cohi_endpoint *endpoint)
     if (endpoint->wake >= 0 && write(endpoint->wake, &one, sizeof one) < 0)
         errno = 0; /* the counter is full: the thread is awake as it is */
     cohi_cancel_release(held);
+}
+
+/*
+ * A rank that waits takes what comes itself, and a thread that UCX woke for each of it would only take its core and
+ * the lock. So while ranks look the thread stands aside, and sees after each period whether they still do. One
+ * that is about to sleep wakes it. What comes for a rank that has just ended its wait, and computes, is late
+ * by a period at most.
+ */
+#define PERIOD_NS (250 * COHI_NS_PER_US)
+#define SLACK_NS  1000ul /* by which the kernel may be late; by itself 50 us */
+
+void cohi_ucx_thread_resume(cohi_endpoint *endpoint)
+{
+    if (atomic_load(&endpoint->has_way))
+        cohi_ucx_thread_wake(endpoint);
+}
+
+/* Whether ranks have looked since it was last asked. */
+static bool are_looking(cohi_endpoint *endpoint, unsigned *seen)
+{
+    unsigned looks = atomic_load_explicit(&endpoint->looks, memory_order_relaxed);
+    bool more = looks != *seen;
+    *seen = looks;
+    return more;
+}
+
+static void read_wake(cohi_endpoint *endpoint)
+{
+    uint64_t ignored;
+    if (read(endpoint->wake, &ignored, sizeof ignored) < 0)
+        errno = 0; /* another wake will come */
 }
 
 static void tick(cohi_endpoint *endpoint, uint64_t now_ns)
@@ -62,21 +94,40 @@ static void sleep_until_event(cohi_endpoint *endpoint)
 {
     struct pollfd sources[2] = {{.fd = endpoint->worker_fd, .events = POLLIN},
                                 {.fd = endpoint->wake, .events = POLLIN}};
-    uint64_t ignored;
-    if (poll(sources, 2, time_left_ms(endpoint)) > 0 && sources[1].revents
-        && read(endpoint->wake, &ignored, sizeof ignored) < 0)
-        errno = 0; /* another wake will come */
+    if (poll(sources, 2, time_left_ms(endpoint)) > 0 && sources[1].revents)
+        read_wake(endpoint);
+}
+
+/* Until the ranks do not look any more. A rank that looks sees what came before it slept; so it is asked after
+ * the way was given. */
+static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
+{
+    const struct timespec period = {.tv_nsec = PERIOD_NS};
+    struct pollfd source = {.fd = endpoint->wake, .events = POLLIN};
+    bool woken = false;
+    atomic_store(&endpoint->has_way, true);
+    do {
+        woken = ppoll(&source, 1, &period, NULL) > 0;
+    } while (!woken && are_looking(endpoint, seen) && time_left_ms(endpoint) > 0);
+    atomic_store(&endpoint->has_way, false);
+    if (woken)
+        read_wake(endpoint);
+    (void)are_looking(endpoint, seen);
 }
 
 static void *serve(void *arg)
 {
     cohi_endpoint *endpoint = arg;
+    unsigned seen = 0;
     cohi_os_thread_serves(true);
+    (void)prctl(PR_SET_TIMERSLACK, SLACK_NS);
     while (!atomic_load_explicit(&endpoint->stopping, memory_order_acquire)) {
         bool idle = work(endpoint);
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events); /* the rank may be computing */
-        if (idle)
+        if (are_looking(endpoint, &seen))
+            stand_aside(endpoint, &seen);
+        else if (idle)
             sleep_until_event(endpoint);
     }
     cohi_os_thread_serves(false);

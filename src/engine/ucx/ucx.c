@@ -158,18 +158,19 @@ static void ucx_progress(cohi_endpoint *endpoint)
     if (cohi_ucx_trylock(endpoint)) {
         for (int i = 0; i < STEPS_AT_ONCE && cohi_ucx_step(endpoint); i++)
             continue;
+        atomic_fetch_add_explicit(&endpoint->looks, 1, memory_order_relaxed);
         cohi_ucx_unlock(endpoint);
     }
     cohi_events_tell(&endpoint->events);
 }
 
-/* ---- operations on several links ---- */
-
-static void end_call(cohi_endpoint *endpoint)
+static void ucx_rest(cohi_endpoint *endpoint)
 {
-    cohi_ucx_unlock(endpoint);
-    cohi_events_ring(&endpoint->events);
+    if (endpoint->started)
+        cohi_ucx_thread_resume(endpoint);
 }
+
+/* ---- operations on several links ---- */
 
 static void fail_part(cohi_ucx_link *link, cohi_op *op, coh_status status)
 {
@@ -190,7 +191,7 @@ static coh_status issue_to_all(cohi_endpoint *endpoint, cohi_op *op, unsigned co
     for (int i = 0; i < endpoint->made_count; i++)
         each(endpoint->made[i], op, context);
     cohi_ucx_part_end(endpoint, &hold, COH_OK);
-    end_call(endpoint);
+    cohi_ucx_end_call(endpoint);
     return COH_OK;
 }
 
@@ -220,6 +221,11 @@ static void ask_quiet(cohi_ucx_link *link, cohi_op *op, unsigned context)
     ask(link, COHI_UCX_QUIET, context, op);
 }
 
+coh_status cohi_ucx_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
+{
+    return issue_to_all(endpoint, op, context, ask_quiet);
+}
+
 static void ask_leave(cohi_ucx_link *link, cohi_op *op, unsigned context)
 {
     if (link->ep && !link->ended)
@@ -243,7 +249,7 @@ static void ucx_lose(cohi_endpoint *endpoint, int rank)
     if (endpoint->links[rank])
         cohi_ucx_link_end(endpoint->links[rank], (cohi_loss)0);
     cohi_ucx_sweep(endpoint);
-    end_call(endpoint);
+    cohi_ucx_end_call(endpoint);
 }
 
 static bool is_done(cohi_endpoint *endpoint, const void *op)
@@ -260,7 +266,7 @@ static void ucx_cancel(cohi_endpoint *endpoint, cohi_op *op)
         if (!cohi_ucx_requests_withdraw(endpoint->made[i], op))
             cohi_ucx_link_end(endpoint->made[i], COHI_LOSS_LINK);
     (void)cohi_ucx_step_until(endpoint, is_done, op, CANCEL_NS);
-    end_call(endpoint);
+    cohi_ucx_end_call(endpoint);
 }
 
 static const cohi_engine_lifecycle ucx_lifecycle = {
@@ -275,174 +281,7 @@ static const cohi_engine_lifecycle ucx_lifecycle = {
     .lose = ucx_lose,
     .cancel = ucx_cancel,
     .progress = ucx_progress,
-};
-
-/* ---- one request to one rank ---- */
-
-/* Takes the lock, which end_request gives back. */
-static coh_status begin_request(cohi_endpoint *endpoint, int rank, cohi_ucx_verb verb,
-                                cohi_ucx_request **request)
-{
-    cohi_ucx_link *link;
-    cohi_ucx_lock(endpoint);
-    coh_status status = cohi_ucx_link_to(endpoint, rank, &link);
-    *request = status == COH_OK ? cohi_ucx_request_new(link, verb) : NULL;
-    if (status == COH_OK && !*request)
-        status = cohi_fail(COH_NO_MEMORY, "ucx: out of memory for a request to rank %d", rank);
-    if (status != COH_OK)
-        cohi_ucx_unlock(endpoint);
-    return status;
-}
-
-static coh_status end_request(cohi_ucx_request *request, const void *source, cohi_op *op)
-{
-    cohi_endpoint *endpoint = request->link->endpoint;
-    cohi_ucx_request_submit(request, source, op);
-    end_call(endpoint);
-    return COH_OK;
-}
-
-/* The next quiet of the context is for it too, unless its op tells that it is complete. */
-static void aim(cohi_ucx_request *request, cohi_remote at, bool by_quiet)
-{
-    cohi_ucx_link *link = request->link;
-    request->context = at.context;
-    request->counted = true;
-    link->counts[at.context].issued += by_quiet;
-    request->frame.segment = (uint16_t)at.segment;
-    request->frame.generation = link->endpoint->segments.rows[at.segment].peers[link->rank];
-    request->frame.offset = at.offset;
-}
-
-/* ---- rma ---- */
-
-static coh_status ucx_put(cohi_endpoint *endpoint, cohi_remote to, const void *source, size_t bytes,
-                          cohi_op *op)
-{
-    cohi_ucx_request *request;
-    coh_status status = begin_request(endpoint, to.rank, COHI_UCX_PUT, &request);
-    if (status != COH_OK)
-        return status;
-    aim(request, to, true);
-    request->frame.bytes = bytes;
-    return end_request(request, source, op);
-}
-
-static coh_status ucx_get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
-                          cohi_op *op)
-{
-    cohi_ucx_request *request;
-    coh_status status = begin_request(endpoint, from.rank, COHI_UCX_GET, &request);
-    if (status != COH_OK)
-        return status;
-    aim(request, from, !op);
-    request->frame.bytes = bytes;
-    request->target = target;
-    return end_request(request, NULL, op);
-}
-
-static coh_status ucx_put_signal(cohi_endpoint *endpoint, cohi_remote to, const void *source,
-                                 size_t bytes, const cohi_remote_signal *signal, cohi_op *op)
-{
-    cohi_ucx_request *request;
-    coh_status status = begin_request(endpoint, to.rank, COHI_UCX_PUT_SIGNAL, &request);
-    if (status != COH_OK)
-        return status;
-    aim(request, to, true);
-    request->frame.bytes = bytes;
-    request->frame.add = signal->add;
-    request->frame.signal_offset = signal->offset;
-    request->frame.signal_value = signal->value;
-    return end_request(request, source, op);
-}
-
-/* The next frame to each target waits there for all before it. That is for all contexts, which is more
- * than asked. */
-static coh_status ucx_fence(cohi_endpoint *endpoint, unsigned context)
-{
-    (void)context;
-    cohi_ucx_lock(endpoint);
-    endpoint->fences++;
-    cohi_ucx_unlock(endpoint);
-    return COH_OK;
-}
-
-static coh_status ucx_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op)
-{
-    return issue_to_all(endpoint, op, context, ask_quiet);
-}
-
-static const cohi_engine_rma ucx_rma = {
-    .size = sizeof ucx_rma,
-    .put = ucx_put,
-    .get = ucx_get,
-    .put_signal = ucx_put_signal,
-    .fence = ucx_fence,
-    .quiet = ucx_quiet,
-};
-
-/* ---- atomic ---- */
-
-static void describe_atomic(cohi_ucx_frame *frame, const cohi_remote_atomic *call)
-{
-    size_t bytes = coh_dtype_size(call->dtype);
-    frame->kind = (uint16_t)call->kind;
-    frame->dtype = (uint16_t)call->dtype;
-    if (call->operand)
-        memcpy(&frame->operand, call->operand, bytes);
-    if (call->compare)
-        memcpy(&frame->compare, call->compare, bytes);
-}
-
-static coh_status ucx_post(cohi_endpoint *endpoint, cohi_remote at,
-                           const cohi_remote_atomic *atomic)
-{
-    cohi_ucx_request *request;
-    coh_status status = begin_request(endpoint, at.rank, COHI_UCX_POST, &request);
-    if (status != COH_OK)
-        return status;
-    aim(request, at, true);
-    describe_atomic(&request->frame, atomic);
-    return end_request(request, NULL, NULL);
-}
-
-static coh_status ucx_fetch(cohi_endpoint *endpoint, cohi_remote at,
-                            const cohi_remote_atomic *atomic, void *result, cohi_op *op)
-{
-    cohi_ucx_request *request;
-    coh_status status = begin_request(endpoint, at.rank, COHI_UCX_FETCH, &request);
-    if (status != COH_OK)
-        return status;
-    aim(request, at, !op);
-    describe_atomic(&request->frame, atomic);
-    request->target = result;
-    return end_request(request, NULL, op);
-}
-
-static const cohi_engine_atomic ucx_atomic = {
-    .size = sizeof ucx_atomic,
-    .post = ucx_post,
-    .fetch = ucx_fetch,
-};
-
-/* ---- channel ---- */
-
-static coh_status ucx_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
-                           const void *body, size_t body_bytes, cohi_op *op)
-{
-    cohi_ucx_request *request;
-    coh_status status = begin_request(endpoint, rank, COHI_UCX_MESSAGE, &request);
-    if (status != COH_OK)
-        return status;
-    memcpy(request->head, head, head_bytes);
-    request->frame.head_bytes = (uint16_t)head_bytes;
-    request->frame.bytes = body_bytes;
-    return end_request(request, body, op);
-}
-
-static const cohi_engine_channel ucx_channel = {
-    .size = sizeof ucx_channel,
-    .send = ucx_send,
+    .rest = ucx_rest,
 };
 
 /* ---- the descriptor ---- */
@@ -464,8 +303,9 @@ const cohi_engine cohi_engine_ucx = {
     .name = "ucx",
     .lifecycle = &ucx_lifecycle,
     .memory = &cohi_ucx_memory,
-    .rma = &ucx_rma,
-    .atomic = &ucx_atomic,
-    .channel = &ucx_channel,
+    .rma = &cohi_ucx_rma,
+    .atomic = &cohi_ucx_atomic,
+    .channel = &cohi_ucx_channel,
     .library = ucx_library,
+    .has_fabric = cohi_ucx_has_fabric,
 };

@@ -4,7 +4,8 @@
  *   library.c   libucp, opened at run time
  *   worker.c    UCX's context and worker, opened and closed
  *   async.c     UCX's own thread, which is none of the program's
- *   ucx.c       the slots
+ *   ucx.c       the slots of the lifecycle
+ *   operations.c  puts, gets, atomics and messages
  *   memory.c    segments: mapped on this host, served to the others
  *   request.c   what is under way: sent, awaited, or received into a caller's memory
  *   link.c      links: made, ended, given up, kept alive
@@ -47,7 +48,10 @@ enum {
     COHI_UCX_VERSION = 1,
     COHI_UCX_MESSAGE_BYTES = (64 << 10) + 256, /* the longest message of the channel */
     /* Longer payloads are fetched by their target. So that a message of the channel is never; not tuned. */
-    COHI_UCX_EAGER_BYTES = 64 << 10
+    COHI_UCX_EAGER_BYTES = 64 << 10,
+    /* Longer puts and gets go in pieces, each of which tells that the other side is there: UCX says nothing of
+     * what is under way, and keepalives queue behind it. */
+    COHI_UCX_PIECE_BYTES = 16 << 20
 };
 
 typedef enum cohi_ucx_verb {
@@ -125,6 +129,12 @@ void cohi_ucx_part_end(cohi_endpoint *endpoint, cohi_part *part, coh_status stat
 /* A request to be filled in; NULL: no memory. */
 cohi_ucx_request *cohi_ucx_request_new(cohi_ucx_link *link, cohi_ucx_verb verb);
 
+/* So many of them, in a list by `next`; NULL: no memory. */
+cohi_ucx_request *cohi_ucx_requests_new(cohi_ucx_link *link, cohi_ucx_verb verb, size_t count);
+
+/* Gives one back that was not sent, since its link has ended. */
+void cohi_ucx_request_discard(cohi_ucx_request *request, cohi_op *op);
+
 /* Sends it. `source` is the payload of frame.bytes bytes, copied where it is short. */
 void cohi_ucx_request_submit(cohi_ucx_request *request, const void *source, cohi_op *op);
 
@@ -165,9 +175,11 @@ struct cohi_ucx_link {
     int rank;
     ucp_ep_h ep; /* NULL: not made, or closed */
     bool ended;
-    bool peer_left; /* it said so: its end is no loss */
-    bool heard;     /* something has come of it, ever */
-    bool spoke;     /* since the last tick */
+    bool broken;        /* UCX said so */
+    uint64_t called_ns; /* when the endpoint was made */
+    bool peer_left;     /* it said so: its end is no loss */
+    bool heard;         /* something has come of it, ever */
+    bool spoke;         /* since the last tick */
     uint64_t silent_ns;
     uint64_t sent;   /* the number of the last frame */
     uint64_t fences; /* of the endpoint's, those that frames were marked with */
@@ -232,12 +244,27 @@ struct cohi_endpoint {
     bool started;
     atomic_int stopping;
     uint64_t last_tick_ns;
+    atomic_uint looks;   /* of ranks that wait, and take what comes themselves */
+    atomic_bool has_way; /* the thread has left it to them */
 };
 
 /* UCX makes system calls; a thread must not be cancelled inside. */
 void cohi_ucx_lock(cohi_endpoint *endpoint);
 bool cohi_ucx_trylock(cohi_endpoint *endpoint);
 void cohi_ucx_unlock(cohi_endpoint *endpoint);
+
+/* Gives the lock back, and tells core of ops that are done. */
+void cohi_ucx_end_call(cohi_endpoint *endpoint);
+
+/* ---- ucx.c ---- */
+
+coh_status cohi_ucx_quiet(cohi_endpoint *endpoint, unsigned context, cohi_op *op);
+
+/* ---- operations.c ---- */
+
+extern const cohi_engine_rma cohi_ucx_rma;
+extern const cohi_engine_atomic cohi_ucx_atomic;
+extern const cohi_engine_channel cohi_ucx_channel;
 
 /* ---- worker.c ---- */
 
@@ -323,5 +350,8 @@ const char *cohi_ucx_serve(cohi_ucx_link *link, const cohi_ucx_arrival *arrival,
 coh_status cohi_ucx_thread_start(cohi_endpoint *endpoint);
 void cohi_ucx_thread_stop(cohi_endpoint *endpoint);
 void cohi_ucx_thread_wake(cohi_endpoint *endpoint);
+
+/* A rank that looked will do so no more: what comes is for the thread. */
+void cohi_ucx_thread_resume(cohi_endpoint *endpoint);
 
 #endif

@@ -167,7 +167,8 @@ static bool is_closed(cohi_endpoint *endpoint, const void *unused)
     if (endpoint->closing > 0)
         return false;
     for (int i = 0; i < endpoint->made_count; i++)
-        if (endpoint->made[i]->requests.first || endpoint->made[i]->landings > 0)
+        if (endpoint->made[i]->requests.first || endpoint->made[i]->landings > 0
+            || endpoint->made[i]->ep)
             return false;
     (void)unused;
     return true;
