@@ -11,7 +11,7 @@ CTEST   = ctest --test-dir $(1) --output-on-failure -j $(or $(JOBS),4)
 SOURCES = find include src compat tools tests examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx test-mpi test-gpu soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
+.PHONY: build demo test test-hosts test-testbed test-each-operation test-ucx test-mpi test-mlx test-gpu soak soak-tcp soak-long repeat race-check takedown bench bench-check dev clang asan ubsan sanitize tsan fuzz format format-check install uninstall deb test-deb clean help
 
 build: ## the library, the tools and the examples, into build/
 	@scripts/need-packages build
@@ -50,6 +50,15 @@ test-mpi: ## the suites over engine mpi with both libraries, 2 to 5 ranks that p
 	for mpi in mpi:openmpi mpi:mpich; do for ranks in 2 3 4 5; do \
 	    build/bin/conform --engine $$mpi --ranks $$ranks --hosts 2 || exit 1; done; \
 	    build/bin/faults --engine $$mpi --hosts 2 || exit 1; done
+
+test-mlx: ## the suites over engine mlx:ring with 2 to 4 ranks, all ways to start it, and Cohort as a back end of MLX
+	@scripts/need-packages mlx
+	@cmake --preset release
+	@$(MAKE) --no-print-directory build
+	for ranks in 2 3 4; do build/bin/conform --engine mlx:ring --ranks $$ranks || exit 1; done
+	build/bin/faults --engine mlx:ring
+	build/bin/soak --engine mlx:ring --ranks 4 --seconds 20
+	ctest --test-dir build --output-on-failure -R '^mlx[.]'
 
 test-gpu: build ## all that needs a card: heaps on it, streams, MPS, faults; REPEAT=20 DELAYED=100 STAGES='threads mps ...'
 	@tests/gpu/test_gpu.sh build || [ $$? = 77 ]

@@ -1,0 +1,71 @@
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "engine/mlx/mlx.h"
+
+/* How often it looks at most. */
+#define TICK_NS COHI_NS_PER_S
+
+static uint64_t tick_of(const cohi_endpoint *endpoint)
+{
+    uint64_t quarter_ns = endpoint->link_timeout_ns / 4;
+    return quarter_ns > 0 && quarter_ns < TICK_NS ? quarter_ns : TICK_NS;
+}
+
+/* Until the next look; false: the endpoint closes. */
+static bool rest(cohi_endpoint *endpoint)
+{
+    uint64_t until_ns = cohi_now_ns() + tick_of(endpoint);
+    struct timespec until = {.tv_sec = (time_t)(until_ns / COHI_NS_PER_S),
+                             .tv_nsec = (long)(until_ns % COHI_NS_PER_S)};
+    int error = 0;
+    cohi_mlx_lock(endpoint);
+    while (!endpoint->closing && !error)
+        error = pthread_cond_timedwait(&endpoint->change, &endpoint->lock, &until);
+    bool going = !endpoint->closing;
+    cohi_mlx_unlock(endpoint);
+    return going;
+}
+
+/* A round that takes long waits for the rank whose frame is missing. */
+static void look(cohi_endpoint *endpoint)
+{
+    uint64_t since_ns = atomic_load(&endpoint->since_ns), now_ns = cohi_now_ns();
+    if (since_ns == 0 || now_ns - since_ns < tick_of(endpoint))
+        return;
+    cohi_mlx_lock(endpoint);
+    int rank = endpoint->state == COHI_MLX_RUNNING ? cohi_mlx_missing(endpoint) : -1;
+    cohi_mlx_unlock(endpoint);
+    cohi_event *event = rank >= 0 ? cohi_event_new(COHI_EVENT_SILENT, rank, 0) : NULL;
+    if (event)
+        event->silent_ns = now_ns - since_ns;
+    cohi_events_add(&endpoint->events, event);
+    cohi_events_tell(&endpoint->events);
+}
+
+static void *watch(void *arg)
+{
+    cohi_endpoint *endpoint = arg;
+    cohi_os_thread_serves(true);
+    while (rest(endpoint))
+        look(endpoint);
+    cohi_os_thread_serves(false);
+    return NULL;
+}
+
+coh_status cohi_mlx_watch_start(cohi_endpoint *endpoint)
+{
+    int error = cohi_os_thread_start("cohort-watch", watch, endpoint, &endpoint->watcher);
+    if (error)
+        return cohi_fail_os(error, "%s: rank %d cannot start the thread that watches MLX",
+                            cohi_mlx_name, endpoint->rank);
+    endpoint->watched = true;
+    return COH_OK;
+}
+
+void cohi_mlx_watch_stop(cohi_endpoint *endpoint)
+{
+    if (endpoint->watched)
+        pthread_join(endpoint->watcher, NULL);
+    endpoint->watched = false;
+}
