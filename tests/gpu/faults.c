@@ -1,4 +1,4 @@
-/* Ranks that die while streams wait, and cards that fail: docs/faults.md F28, F41, F42. */
+/* Ranks that die while streams wait, and cards that fail: docs/faults.md F5, F28, F41, F42. */
 #include "gpu.h"
 
 #include <signal.h>
@@ -11,6 +11,7 @@ enum { VICTIM_RANK = 1, COUNT = 20000, WARM = 3 };
 
 static const double LOSS_S = 2; /* until streams have ended and the loss is known */
 static const double PATIENCE_S = 20;
+static const double STALL_S = 1; /* as the rows' environment says */
 
 struct stamps {
     _Atomic uint64_t died; /* ns */
@@ -173,6 +174,50 @@ static void killed_before_its_signal(test_rank *self)
     survive(self, &gpu, status, stamps);
 }
 
+/* It is there, but stopped: streams end as calls of the host do. Where processes take turns nobody sees what a
+ * stream waits for. */
+static void stopped_before_its_kernel(test_rank *self)
+{
+    struct stamps *stamps = self->shared;
+    gpu_rank gpu;
+    float *memory;
+    if (!prepare(self, &gpu, COH_COLLECTIVE_ALL_REDUCE, &memory) || gpu.sharing == COH_CUDA_TURNS)
+        return;
+    if (self->rank == VICTIM_RANK) {
+        CHECK(test_await(&stamps->ready, (uint64_t)self->size - 1, PATIENCE_S));
+        atomic_store(&stamps->died, now_ns());
+        raise(SIGSTOP);
+        return;
+    }
+    CHECK_OK(enqueue(self, &gpu, COH_COLLECTIVE_ALL_REDUCE, memory));
+    atomic_fetch_add(&stamps->ready, 1);
+    CHECK(gpu_ends_within(&gpu, PATIENCE_S));
+    double took = test_now() - (double)atomic_load(&stamps->died) * 1e-9;
+    if (took < STALL_S)
+        test_fail("the stream ended after %.2f s; COHORT_STALL is %.1f s", took, STALL_S);
+    CHECK_REFUSED(coh_cuda_status(self->world), COH_STALLED, "rank 1");
+    atomic_fetch_add(&stamps->told, 1);
+    CHECK(test_await(&stamps->told, (uint64_t)self->size - 1, PATIENCE_S));
+    (void)coh_finalize(self->world);
+    self->world = NULL;
+}
+
+/* One that runs may be as late as it likes, and is waited for. */
+static void late_for_its_kernel(test_rank *self)
+{
+    gpu_rank gpu;
+    float *memory;
+    if (!prepare(self, &gpu, COH_COLLECTIVE_ALL_REDUCE, &memory))
+        return;
+    if (self->rank == VICTIM_RANK)
+        test_sleep(3 * STALL_S);
+    CHECK_OK(enqueue(self, &gpu, COH_COLLECTIVE_ALL_REDUCE, memory));
+    gpu_finish(self, &gpu);
+    CHECK_OK(coh_barrier(self->world));
+    gpu_close(&gpu);
+    CHECK_OK(coh_free(self->world, memory));
+}
+
 /* The program's own kernel stores where nothing is: told as the card's failure, in the driver's words. */
 static void kernel_that_breaks_the_context(test_rank *self)
 {
@@ -219,6 +264,10 @@ const test_case gpu_faults[] = {
          .limit_s = 60),
     CASE(killed_in_its_kernel, "F41", ON_SHM | ON_CARD, SIZE(4), .victims = VICTIM(VICTIM_RANK),
          .limit_s = 60),
+    CASE(stopped_before_its_kernel, "F5 F41", ON_SHM | ON_CARD, SIZE(4),
+         .victims = VICTIM(VICTIM_RANK), .environment = "COHORT_STALL=1", .limit_s = 60),
+    CASE(late_for_its_kernel, "F5", ON_GPU, SIZE(4),
+         .environment = "COHORT_STALL=1 COHORT_WARN=0.3", .limit_s = 60),
     CASE(kernel_that_breaks_the_context, "F42", ON_SHM | ON_CARD, SIZE(1), .limit_s = 60),
 };
 GPU_COUNT(faults);

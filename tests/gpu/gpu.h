@@ -26,6 +26,7 @@
     X(graphs)         \
     X(refused)        \
     X(host_forms)     \
+    X(by_calls)       \
     X(faults)
 
 #define GPU_DECLARE(name)                \
@@ -38,8 +39,8 @@ GPU_TABLES(GPU_DECLARE)
 
 #define ON_GPU      (ON_THREADS | ON_SHM | ON_TCP | ON_CARD)
 #define ONE_HOST    (ON_THREADS | ON_SHM | ON_CARD)
-#define GPU_SIZES   (SIZE(1) | SIZE(2) | SIZE(4))
-#define GPU_SEVERAL (SIZE(2) | SIZE(4))
+#define GPU_SIZES   (SIZE(1) | SIZE(2) | SIZE(4) | SIZE(8))
+#define GPU_SEVERAL (SIZE(2) | SIZE(4) | SIZE(8))
 
 /* A rank's stream, and what goes with it. */
 typedef struct gpu_rank {

@@ -1,6 +1,7 @@
 /* Collectives of the host's with memory of the card: grouped, started, with empty blocks: docs/semantics.md S54. */
 #include "gpu.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { LONG = 30000 };
@@ -175,6 +176,43 @@ static void many_waits_under_way(test_rank *self)
     CHECK_OK(coh_free(self->world, word));
 }
 
+/*
+ * A member that has no room for its part on the card ends the call of the others, who have met it on the host. Of 32
+ * queues, 28 are for streams that wait: with 27 of them taken, one of two ranks gets the last.
+ */
+static void member_that_cannot_enqueue(test_rank *self)
+{
+    enum { TAKEN = 27, COUNT = 16 };
+    gpu_rank taken[TAKEN];
+    uint64_t *word;
+    float *words;
+    _Atomic uint64_t *seen = self->shared;
+    coh_team *team = coh_team_world(self->world);
+    CHECK_OK(coh_calloc(self->world, 1, sizeof *word, (void **)&word));
+    CHECK_OK(coh_calloc(self->world, (size_t)2 * COUNT, sizeof *words, (void **)&words));
+    for (int i = 0; i < TAKEN && self->rank == 0; i++)
+        if (gpu_open(self, &taken[i]))
+            CHECK_OK(coh_cuda_wait_until(self->world, word, COH_GE, 1, 1, taken[i].stream));
+    CHECK_OK(coh_barrier(self->world));
+    coh_status status = coh_all_reduce(team, COH_F32, COH_SUM, words, words + COUNT, COUNT);
+    if (status == COH_TRANSPORT)
+        CHECK(strstr(coh_last_error(), "could not enqueue") != NULL);
+    atomic_fetch_or(seen, UINT64_C(1) << status);
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_EQ(atomic_load(seen), UINT64_C(1) << COH_LIMIT | UINT64_C(1) << COH_TRANSPORT);
+    CHECK_STATUS(coh_all_reduce(team, COH_F32, COH_SUM, words, words + COUNT, COUNT),
+                 COH_TRANSPORT);
+    if (self->rank == 1)
+        CHECK_OK(coh_signal(self->world, word, 1, COH_SIGNAL_SET, 0));
+    for (int i = 0; i < TAKEN && self->rank == 0; i++) {
+        CHECK_EQ(taken[i].driver->synchronize(taken[i].stream), 0);
+        gpu_close(&taken[i]);
+    }
+    CHECK_OK(coh_barrier(self->world));
+    CHECK_OK(coh_free(self->world, words));
+    CHECK_OK(coh_free(self->world, word));
+}
+
 const test_case gpu_host_forms[] = {
     CASE(groups_with_memory_of_the_card, "S54", ON_GPU, GPU_SIZES),
     CASE(started_with_memory_of_the_card, "S54", ON_GPU, GPU_SIZES),
@@ -182,5 +220,7 @@ const test_case gpu_host_forms[] = {
     CASE(host_and_card_in_a_call, "S54", ON_GPU, GPU_SIZES),
     CASE(default_stream_of_threads, "F17", ON_THREADS | ON_SHM | ON_CARD, GPU_SIZES),
     CASE(many_waits_under_way, "S41", ON_THREADS | ON_SHM | ON_CARD, GPU_SIZES),
+    CASE(member_that_cannot_enqueue, "S54", ON_THREADS | ON_CARD, SIZE(2),
+         .environment = "CUDA_DEVICE_MAX_CONNECTIONS=32"),
 };
 GPU_COUNT(host_forms);

@@ -94,12 +94,14 @@ static int take_ways(void *target, const char *flag, const char *value)
 
 static int take_engine(void *target, const char *flag, const char *value)
 {
-    if (strcmp(value, "shm") != 0 && strcmp(value, "threads") != 0) {
-        cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' is not shm or threads", flag, value);
-        return -1;
-    }
-    ((cohi_gpu_options *)target)->engine = strcmp(value, "shm") == 0 ? "shm" : "threads";
-    return 0;
+    static const char *const names[] = {"shm", "threads", "nvshmem"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(value, names[i]) == 0) {
+            ((cohi_gpu_options *)target)->engine = names[i];
+            return 0;
+        }
+    cohi_fail(COH_INVALID_ARGUMENT, "%s: '%s' is not shm, threads or nvshmem", flag, value);
+    return -1;
 }
 
 static int take_rounds(void *target, const char *flag, const char *value)
@@ -137,7 +139,9 @@ TAKE_SWITCH(quick)
 
 static const cohi_flag_row flags[] = {
     {"ranks", 'n', "LIST", "how many ranks, 1 to 64, such as 2,4,8 (2,4)", take_ranks},
-    {"engine", 0, "shm|threads", "ranks as processes or as threads (shm)", take_engine},
+    {"engine", 0, "shm|threads|nvshmem",
+     "ranks as processes or as threads; nvshmem: processes, on NVSHMEM's memory (shm)",
+     take_engine},
     {"sizes", 0, "LIST", "bytes, such as 4,4K,64M (4 to 1G, sixteen times as much each time)",
      take_sizes},
     {"way", 0, "LIST", "stream, graph, host (all that can be here)", take_ways},

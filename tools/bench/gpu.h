@@ -147,8 +147,8 @@ struct cohi_gpu_nvshmem {
 int cohi_gpu_nvshmem_prepare(int ranks, char *why, size_t room);
 
 /*
- * Opens the library on all ranks and joins them, with a heap of `heap` bytes. NULL on all of them, and the
- * reason in `why`, where one cannot. Collective.
+ * Opens the library on all ranks and joins them, with a heap of `heap` bytes; 0: the world's engine has done
+ * so, and will end it. NULL on all of them, and the reason in `why`, where one cannot. Collective.
  */
 cohi_gpu_nvshmem *cohi_gpu_nvshmem_open(coh_world *world, uint64_t heap, char *why, size_t room);
 void cohi_gpu_nvshmem_close(cohi_gpu_nvshmem *nvshmem);

@@ -36,6 +36,7 @@ static struct {
 } start;
 
 static cohi_gpu_nvshmem calls;
+static int ours; /* to end */
 
 static const struct symbol {
     const char *name;
@@ -129,7 +130,8 @@ cohi_gpu_nvshmem *cohi_gpu_nvshmem_open(coh_world *world, uint64_t heap, char *w
         snprintf(why, room, "version %d.%d.%d; this tool knows version 3", major, minor, patch);
     if (!on_all(world, known))
         return NULL;
-    int joined = join(world, heap) == 0;
+    ours = heap > 0;
+    int joined = !ours || join(world, heap) == 0;
     if (!joined)
         snprintf(why, room, "nvshmemx_hostlib_init_attr failed; NVSHMEM_DEBUG=WARN tells more");
     if (!on_all(world, joined))
@@ -140,6 +142,6 @@ cohi_gpu_nvshmem *cohi_gpu_nvshmem_open(coh_world *world, uint64_t heap, char *w
 
 void cohi_gpu_nvshmem_close(cohi_gpu_nvshmem *nvshmem)
 {
-    if (nvshmem)
+    if (nvshmem && ours)
         nvshmem->finalize();
 }

@@ -121,6 +121,14 @@ static coh_status make_memory(cohi_gpu_rank *self, coh_heap *heap, uint64_t most
 
 /* ---- points ---- */
 
+static uint64_t largest_of(const cohi_gpu_options *options)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < options->size_count; i++)
+        most = options->sizes[i] > most ? options->sizes[i] : most;
+    return most;
+}
+
 /* What fits beside the other ranks' and the copies'. */
 static uint64_t largest_that_fits(cohi_gpu_rank *self, const cohi_gpu_options *options)
 {
@@ -221,8 +229,9 @@ static void open_peer(cohi_gpu_rank *self, const cohi_gpu_options *options, uint
     char why[512] = "its ranks are processes, and these are threads";
     if (options->no_peers)
         return;
+    uint64_t heap = strcmp(options->engine, "nvshmem") == 0 ? 0 : 2 * most + (64 << 20);
     if (strcmp(options->engine, "threads") != 0)
-        self->nvshmem = cohi_gpu_nvshmem_open(self->world, 2 * most + (64 << 20), why, sizeof why);
+        self->nvshmem = cohi_gpu_nvshmem_open(self->world, heap, why, sizeof why);
     if (self->rank > 0)
         return;
     json_t *peer = json_pack("{s:s, s:i}", "name", "nvshmem", "ranks", self->size);
@@ -257,6 +266,8 @@ static coh_status run_rank(coh_world *world, const cohi_gpu_options *options)
     coh_heap_options how = COH_HEAP_OPTIONS_INIT;
     coh_heap *heap;
     how.kind = COH_HEAP_CUDA;
+    if (strcmp(options->engine, "nvshmem") == 0) /* it does not grow */
+        how.bytes = 2 * largest_of(options) + (64 << 20);
     self.rounds = options->rounds ? options->rounds : options->quick ? QUICK_ROUNDS : FULL_ROUNDS;
     coh_status status = coh_heap_create(world, &how, &heap);
     if (status == COH_OK)

@@ -121,7 +121,7 @@ static coh_status check_context(const cohi_endpoint *endpoint, const cohi_cuda_l
                      (void *)lineup->stream, endpoint->device, endpoint->name);
 }
 
-static coh_status check_capture(const cohi_endpoint *endpoint, cohi_cuda_lineup *lineup, bool waits)
+static coh_status check_capture(const cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
 {
     CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult result = endpoint->library->cuStreamIsCapturing(lineup->stream, &state);
@@ -131,7 +131,7 @@ static coh_status check_capture(const cohi_endpoint *endpoint, cohi_cuda_lineup 
                                                      : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
                               "the stream %p cannot be used", (void *)lineup->stream);
     lineup->captured = state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    if (lineup->captured && waits && cohi_cuda_takes_turns(endpoint))
+    if (lineup->captured && cohi_cuda_takes_turns(endpoint))
         return cohi_fail(COH_UNSUPPORTED,
                          "the stream is being captured, but several processes share card %d, %s, "
                          "without MPS: what they wait for is counted when it is enqueued; start "
@@ -185,8 +185,8 @@ coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, b
     coh_status status = check_context(endpoint, lineup);
     if (status == COH_OK)
         status = check_default(endpoint, lineup, waits);
-    if (status == COH_OK)
-        status = check_capture(endpoint, lineup, waits);
+    if (status == COH_OK && waits) /* it is all the same to the others */
+        status = check_capture(endpoint, lineup);
     if (status == COH_OK && waits && !lineup->captured)
         status = find_number(endpoint, lineup);
     if (status == COH_OK && lineup->id && cohi_cuda_keeps_tails(endpoint))

@@ -1,10 +1,13 @@
 /*
- * cuda.h - the engine for memory of a card, as its files see it.
+ * cuda.h - the engine for memory of a card, as its files see it. All of them but cuda.c and memory.c are also
+ * in engine nvshmem, whose segments are NVSHMEM's.
  *
  *   library.c   libcuda, opened at run time
  *   cards.c     the cards of this host, and which of them a rank takes
- *   cuda.c      the descriptor; endpoints opened and closed
+ *   cuda.c      the descriptor
+ *   endpoint.c  endpoints opened, connected and closed
  *   memory.c    segments: virtual memory in parts, whose descriptors the peers map
+ *   place.c     where segments are, and what is in them
  *   under_way.c operations that the card has, and how their end is found
  *   rma.c       put, get, put with signal, fence, quiet and copies, from the host
  *   atomic.c    atomics from the host, by a kernel
@@ -12,7 +15,9 @@
  *   streams.h   operations in the order of the caller's streams: what they share
  *   stream.c    the state of it, and one-sided operations
  *   chain.c     which streams there are, and in which order a team's operations are
+ *   layout.c    how control segments are divided
  *   meet.c      collectives
+ *   turns.c     the same of processes that take turns on a card
  *
  * The endpoint works in the primary context of its card, which is the one that CUDA's runtime uses. Every
  * entry makes it current and lets the thread make calls that a capture elsewhere would forbid
@@ -32,7 +37,7 @@
 #include <stdbool.h>
 
 enum {
-    COHI_CUDA_CONTROL_BYTES = 64 << 20, /* of the control segment, which stream.c divides */
+    COHI_CUDA_CONTROL_BYTES = 96 << 20, /* of the control segment, which stream.c divides */
     COHI_CUDA_STATUS_BYTES = 64 << 10,  /* of the memory that the card writes and the host reads */
     COHI_CUDA_GROWTH_BYTES =
         64 << 20,        /* least that a segment grows by: each growth is an exchange */
@@ -99,11 +104,44 @@ typedef struct cohi_cuda_pending {
 struct cohi_cuda_streams;
 struct cohi_cuda_image;
 
+/*
+ * What carries operations to ranks whose memory this card does not map: another library's calls, on a stream. The
+ * local side of a transfer is memory of a segment. A wait inside them cannot be ended when a rank is lost.
+ */
+typedef struct cohi_cuda_far {
+    coh_status (*put)(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *to,
+                      const void *source, size_t bytes);
+    coh_status (*get)(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *from,
+                      void *target, size_t bytes);
+
+    /* After the put, of which there is none where `bytes` is 0. */
+    coh_status (*put_signal)(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *to,
+                             const void *source, size_t bytes, const cohi_remote *at,
+                             const cohi_remote_signal *signal);
+
+    /* What is on the stream before is at its targets when what is behind begins. */
+    coh_status (*quiet)(cohi_endpoint *endpoint, CUstream stream);
+
+    /* A collective of the team by the library's own, where it has that one. */
+    coh_status (*collective)(cohi_endpoint *endpoint, CUstream stream, const cohi_stream_team *team,
+                             const cohi_stream_call *call);
+
+    /* Whether the library's is to be taken though the kernels here could do it: the same on all members. */
+    bool (*prefers)(const cohi_endpoint *endpoint, const cohi_stream_team *team,
+                    const cohi_stream_call *call);
+} cohi_cuda_far;
+
+/* Gives back what is left of the segments; with the context current. */
+typedef void cohi_cuda_closer(cohi_endpoint *endpoint);
+
 struct cohi_endpoint {
     const cohi_cuda_library *library;
     const cohi_upcalls *upcalls;
     void *world;
     int rank, size;
+    cohi_cuda_closer *close_segments;
+    const cohi_cuda_far *far; /* NULL: only ranks that the card reaches are served */
+    void *beneath;   /* the state of the library that segments are of, or NULL: the driver's own */
     bool in_process; /* the ranks are threads of this process */
 
     int device; /* the card's number in this process */
@@ -170,11 +208,31 @@ CUdeviceptr cohi_cuda_reach(const cohi_endpoint *endpoint, const cohi_remote *at
 /* What segments are made of. */
 CUmemAllocationProp cohi_cuda_allocation(const cohi_endpoint *endpoint);
 
-/* Gives back what is left of them; with the context current. */
-void cohi_cuda_segments_close(cohi_endpoint *endpoint);
+cohi_cuda_closer cohi_cuda_segments_close;
 
 /* The address of a rank's segment for kernels and copies of this rank; 0: it cannot be reached. */
 CUdeviceptr cohi_cuda_base(const cohi_endpoint *endpoint, int id, int rank);
+
+/* ---- slots that all engines for memory of a card share ---- */
+
+coh_status cohi_cuda_open(const cohi_engine_args *args, cohi_cuda_closer *close_segments,
+                          cohi_endpoint **made);
+coh_status cohi_cuda_get_address(cohi_endpoint *endpoint, unsigned char *address);
+coh_status cohi_cuda_connect(cohi_endpoint *endpoint,
+                             const unsigned char (*addresses)[COHI_ADDRESS_BYTES],
+                             const int *host_of);
+void cohi_cuda_close(cohi_endpoint *endpoint);
+void cohi_cuda_query(const cohi_endpoint *endpoint, cohi_engine_facts *facts);
+void cohi_cuda_lose(cohi_endpoint *endpoint, int rank);
+
+void *cohi_cuda_peer_pointer(cohi_endpoint *endpoint, int id, int rank);
+void *cohi_cuda_peer_address(cohi_endpoint *endpoint, int id, int rank);
+cohi_memory_place cohi_cuda_place_of(cohi_endpoint *endpoint, const void *pointer);
+uint64_t cohi_cuda_available(cohi_endpoint *endpoint);
+coh_status cohi_cuda_zero(cohi_endpoint *endpoint, int id, uint64_t offset, uint64_t bytes,
+                          cohi_op *op);
+coh_status cohi_cuda_copy(cohi_endpoint *endpoint, void *target, const void *source, size_t bytes,
+                          cohi_op *op);
 
 /* ---- on a stream, the engine's or the caller's; the context is current ---- */
 
@@ -190,7 +248,9 @@ coh_status cohi_cuda_launch_atomic(cohi_endpoint *endpoint, CUstream stream, con
 
 coh_status cohi_cuda_image_open(cohi_endpoint *endpoint);
 void cohi_cuda_image_close(cohi_endpoint *endpoint);
-coh_status cohi_cuda_image_find(const cohi_endpoint *endpoint, const char *name,
+
+/* A kernel of a file of kernels/. */
+coh_status cohi_cuda_image_find(const cohi_endpoint *endpoint, const char *file, const char *name,
                                 CUfunction *function);
 
 /* ---- streams of the caller's (stream.c); the context is current ---- */

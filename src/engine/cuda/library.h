@@ -66,6 +66,7 @@
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
     X(cuPointerGetAttribute, 4000)                       \
     X(cuPointerGetAttributes, 7000)                      \
+    X(cuStreamBatchMemOp, 11070)                         \
     X(cuStreamCreateWithPriority, 5050)                  \
     X(cuStreamDestroy, 4000)                             \
     X(cuStreamGetCtx, 9020)                              \

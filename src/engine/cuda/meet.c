@@ -6,12 +6,14 @@
 
 #include <string.h>
 
-/* Bytes of each member from which on members read each other's buffers in place: below, one meeting and a
- * copy are faster than two meetings. */
-enum { DIRECT_BYTES = 128 << 10 };
-
 /* Bytes that a block of threads has in flight at a time. */
 enum { BLOCK_BYTES = COHI_CUDA_BLOCK_THREADS * 16 };
+
+/* Bytes of data in a packet, and how many more a block may have than its part where pieces are rounded up. */
+enum { PACKET_BYTES = 8, SPARE_PACKETS = 2 };
+
+/* Packets of a block, where there are blocks enough: more of them would wait for each other's loads. */
+enum { PACKETS_EACH = 256 };
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -53,6 +55,9 @@ static void describe_team(const cohi_endpoint *endpoint, const cohi_stream_team 
     told->layout = streams->layout;
     told->scratch = streams->scratch[team->number];
     told->scratch_each = streams->scratch_each[team->number];
+    told->packets = streams->packets[team->number];
+    told->packets_each = streams->packets_each[team->number];
+    told->room = told->packets_each / (uint32_t)sizeof(cohi_cuda_packet) / (uint32_t)team->size;
     told->team = team->number;
     told->life = team->life;
     told->index = team->index;
@@ -60,8 +65,8 @@ static void describe_team(const cohi_endpoint *endpoint, const cohi_stream_team 
     told->status = endpoint->status_there;
     told->delay = streams->delay;
     for (int i = 0; i < team->size; i++) {
-        told->ranks[i] = (uint16_t)team->ranks[i];
-        told->control[i] = cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, team->ranks[i]);
+        told->members[i].rank = (uint64_t)team->ranks[i];
+        told->members[i].control = cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, team->ranks[i]);
     }
 }
 
@@ -84,11 +89,11 @@ static uint64_t describe_blocks(const cohi_stream_call *call, int size, cohi_cud
 {
     uint64_t first = 0, longest = 0;
     for (int i = 0; i < size; i++) {
-        told->counts[i] = call->counts ? call->counts[i] : call->count;
-        told->firsts[i] = first;
-        first += told->counts[i];
-        if (told->counts[i] > longest)
-            longest = told->counts[i];
+        cohi_cuda_member *member = &told->members[i];
+        member->count = call->counts ? call->counts[i] : call->count;
+        member->first = first;
+        first += member->count;
+        longest = member->count > longest ? member->count : longest;
     }
     return is_blocked(call->kind) ? longest : call->count;
 }
@@ -99,10 +104,15 @@ static uint64_t place_of(const cohi_stream_buffer *buffer)
 }
 
 static void describe_bases(const cohi_endpoint *endpoint, const cohi_stream_team *team,
-                           const cohi_stream_buffer *buffer, uint64_t *bases)
+                           const cohi_stream_call *call, cohi_cuda_call *told)
 {
-    for (int i = 0; buffer->segment >= 0 && i < team->size; i++)
-        bases[i] = cohi_cuda_base(endpoint, buffer->segment, team->ranks[i]);
+    for (int i = 0; i < team->size; i++) {
+        cohi_cuda_member *member = &told->members[i];
+        if (call->source.segment >= 0)
+            member->source_base = cohi_cuda_base(endpoint, call->source.segment, team->ranks[i]);
+        if (call->target.segment >= 0)
+            member->target_base = cohi_cuda_base(endpoint, call->target.segment, team->ranks[i]);
+    }
 }
 
 static void describe_buffers(const cohi_stream_call *call, cohi_cuda_call *told)
@@ -146,9 +156,50 @@ static bool goes_direct(const cohi_endpoint *endpoint, const cohi_stream_call *c
     bool even = call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_ALL_GATHER
                 || call->kind == COH_COLLECTIVE_REDUCE_SCATTER;
     if (!cohi_cuda_takes_turns(endpoint))
-        return longest * told->element >= DIRECT_BYTES;
+        return longest * told->element >= call->direct_from;
     /* One exchange, of 150 us, is enough for what the scratch holds at once. */
     return told->steps > 1 && even && !call->counts && (told->buffers & shared) == shared;
+}
+
+/* ---- packets ---- */
+
+/* What a packet has of the call and of the team's life: other calls' packets are not taken for it. */
+static uint32_t tag_of(uint64_t fingerprint, uint32_t life)
+{
+    uint64_t hash = (fingerprint ^ life) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(hash >> 32) | 1; /* never that of memory which nobody has written */
+}
+
+static uint64_t packets_of(uint64_t longest, uint64_t element)
+{
+    return rounds(longest * element, PACKET_BYTES);
+}
+
+/* What is short, and has room. Packets are waited for, so not where ranks take turns. */
+static bool goes_by_packets(const cohi_endpoint *endpoint, const cohi_stream_call *call,
+                            const cohi_cuda_call *told, uint64_t longest, unsigned most_blocks)
+{
+    uint64_t stored = longest * told->element * (uint64_t)told->size;
+    uint64_t each = rounds(packets_of(longest, told->element), most_blocks);
+    return !cohi_cuda_takes_turns(endpoint) && stored <= call->packets_to
+           && each + SPARE_PACKETS <= told->room;
+}
+
+/* A thread for each packet, as far as there are. */
+static cohi_cuda_grid divide_packets(uint64_t longest, unsigned most_blocks, cohi_cuda_call *told)
+{
+    enum { WARP = 32 };
+    uint64_t lanes = 16 / told->element, packets = packets_of(longest, told->element);
+    uint64_t fit = told->room > SPARE_PACKETS ? told->room - SPARE_PACKETS : 1;
+    uint64_t each = least(PACKETS_EACH, fit);
+    uint64_t blocks = least(rounds(packets, each), most_blocks);
+    blocks = blocks > 0 ? blocks : 1;
+    told->way = COHI_CUDA_PACKED;
+    told->piece = rounds(rounds(longest, blocks), lanes) * lanes;
+    told->steps = 1;
+    uint64_t threads = least(packets_of(told->piece, told->element), COHI_CUDA_BLOCK_THREADS);
+    threads = threads < (uint64_t)told->size ? (uint64_t)told->size : threads;
+    return (cohi_cuda_grid){(unsigned)blocks, (unsigned)(rounds(threads, WARP) * WARP)};
 }
 
 /* Fewer bytes than a scratch has for a block. */
@@ -161,12 +212,13 @@ static coh_status check_scratch(const cohi_stream_call *call, const cohi_cuda_ca
 }
 
 static coh_status describe(cohi_endpoint *endpoint, const cohi_stream_team *team,
-                           const cohi_stream_call *call, cohi_cuda_call *told, unsigned *blocks)
+                           const cohi_stream_call *call, cohi_cuda_call *told, cohi_cuda_grid *grid)
 {
     coh_status status = check_team(endpoint, team);
     if (status != COH_OK)
         return status;
-    memset(told, 0, sizeof *told);
+    memset(told, 0, offsetof(cohi_cuda_call, members));
+    memset(told->members, 0, (size_t)team->size * sizeof *told->members);
     describe_team(endpoint, team, told);
     told->kind = (int32_t)call->kind;
     told->op = (int32_t)call->op;
@@ -175,95 +227,50 @@ static coh_status describe(cohi_endpoint *endpoint, const cohi_stream_team *team
     told->scale = call->scale;
     told->neutral = call->identity;
     told->fingerprint = call->fingerprint;
+    told->tag = tag_of(call->fingerprint, team->life);
     told->element = (uint32_t)coh_dtype_size(call->dtype);
     told->element = told->element > 0 ? told->element : 1;
     uint64_t longest = describe_blocks(call, team->size, told);
     describe_buffers(call, told);
-    describe_bases(endpoint, team, &call->source, told->source_bases);
-    describe_bases(endpoint, team, &call->target, told->target_bases);
-    *blocks = divide(call, longest, cohi_cuda_blocks_of(endpoint, team->number), told);
-    told->way = COHI_CUDA_STAGED;
-    if (goes_direct(endpoint, call, told, longest))
-        told->way = COHI_CUDA_DIRECT;
+    describe_bases(endpoint, team, call, told);
+    unsigned most = cohi_cuda_blocks_of(endpoint, team->number);
+    if (goes_by_packets(endpoint, call, told, longest, most)) {
+        *grid = divide_packets(longest, most, told);
+        return COH_OK;
+    }
+    *grid = (cohi_cuda_grid){divide(call, longest, most, told), COHI_CUDA_BLOCK_THREADS};
+    told->way = goes_direct(endpoint, call, told, longest) ? COHI_CUDA_DIRECT : COHI_CUDA_STAGED;
     return check_scratch(call, told);
 }
 
-static CUfunction kernel_of(const cohi_endpoint *endpoint, const cohi_stream_call *call)
+/* Kernels that get no more than a few members, or have nothing but packets, are there for the most common calls. */
+static CUfunction kernel_of(const cohi_endpoint *endpoint, const cohi_stream_call *call,
+                            const cohi_cuda_call *told)
 {
     const struct cohi_cuda_streams *streams = endpoint->streams;
-    if (!reduces(call->kind))
-        return streams->copy;
-    bool sums = call->op == COH_SUM && streams->sum[call->dtype];
-    return sums ? streams->sum[call->dtype] : streams->any[call->dtype];
-}
-
-/* ---- ranks that take turns ---- */
-
-uint64_t cohi_cuda_value(uint32_t life, uint64_t tick)
-{
-    return ((uint64_t)life << 32) + tick;
-}
-
-/* This rank's stream has come to `tick`, and goes on when all members' have. */
-static coh_status exchange(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
-                           const cohi_cuda_call *told)
-{
-    const cohi_cuda_library *library = endpoint->library;
-    uint64_t value = cohi_cuda_value(told->life, told->tick);
-    uint64_t row = told->layout.values + (uint64_t)told->team * told->layout.ranks * sizeof value;
-    CUresult result = CUDA_SUCCESS;
-    for (int i = 0; i < told->size && result == CUDA_SUCCESS; i++)
-        if (i != told->index)
-            result = library->cuStreamWriteValue64(
-                lineup->stream, told->control[i] + row + told->ranks[told->index] * sizeof value,
-                value, CU_STREAM_WRITE_VALUE_DEFAULT);
-    for (int i = 0; i < told->size && result == CUDA_SUCCESS; i++)
-        if (i != told->index)
-            result = library->cuStreamWaitValue64(
-                lineup->stream, told->control[told->index] + row + told->ranks[i] * sizeof value,
-                value, CU_STREAM_WAIT_VALUE_GEQ);
-    return result == CUDA_SUCCESS
-               ? COH_OK
-               : cohi_cuda_fail(library, result, "a stream cannot wait for other ranks'");
-}
-
-static coh_status run_in_turns(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
-                               CUfunction kernel, unsigned blocks, cohi_cuda_call *told,
-                               cohi_cuda_team *team)
-{
-    told->phase = COHI_CUDA_BEGIN;
-    told->tick = (uint32_t)++team->ticks;
-    coh_status status =
-        cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream, told);
-    if (status == COH_OK)
-        status = exchange(endpoint, lineup, told);
-    told->phase = COHI_CUDA_GO_ON;
-    uint64_t steps = told->way == COHI_CUDA_DIRECT ? 1 : told->steps;
-    for (told->step = 0; told->step < steps && status == COH_OK; told->step++) {
-        status = cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS, lineup->stream,
-                                  told);
-        if (status != COH_OK || (told->step + 1 == steps && told->way != COHI_CUDA_DIRECT))
-            break;
-        told->tick = (uint32_t)++team->ticks;
-        status = exchange(endpoint, lineup, told);
-    }
-    return status;
+    bool sums = call->op == COH_SUM && streams->sum[call->dtype].whole;
+    const cohi_cuda_kernels *kernels = !reduces(call->kind) ? &streams->copy
+                                       : sums               ? &streams->sum[call->dtype]
+                                                            : &streams->any[call->dtype];
+    if (told->size > COHI_CUDA_FEW || !kernels->few)
+        return kernels->whole;
+    return told->way == COHI_CUDA_PACKED ? kernels->packed : kernels->few;
 }
 
 /* ---- slots ---- */
 
 static coh_status enqueue(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
-                          const cohi_stream_team *team, CUfunction kernel, unsigned blocks,
+                          const cohi_stream_team *team, CUfunction kernel, cohi_cuda_grid grid,
                           cohi_cuda_call *told)
 {
     cohi_cuda_team *mine = NULL;
     coh_status status = cohi_cuda_chain(endpoint, lineup, team, &mine);
     if (status != COH_OK)
         return status;
-    status = cohi_cuda_takes_turns(endpoint)
-                 ? run_in_turns(endpoint, lineup, kernel, blocks, told, mine)
-                 : cohi_cuda_launch(endpoint, kernel, blocks, COHI_CUDA_BLOCK_THREADS,
-                                    lineup->stream, told);
+    status =
+        cohi_cuda_takes_turns(endpoint)
+            ? cohi_cuda_run_in_turns(endpoint, lineup, kernel, grid, told, mine)
+            : cohi_cuda_launch(endpoint, kernel, grid.blocks, grid.threads, lineup->stream, told);
     return status == COH_OK ? cohi_cuda_chain_on(endpoint, lineup, mine) : status;
 }
 
@@ -284,6 +291,11 @@ static coh_status check_standing(const cohi_endpoint *endpoint, const cohi_strea
     uint32_t trouble = __atomic_load_n(&report->trouble, __ATOMIC_ACQUIRE);
     if (trouble == COHI_CUDA_FINE || report->life != team->life)
         return COH_OK;
+    if (trouble == COHI_CUDA_REFUSED)
+        return cohi_fail(COH_TRANSPORT,
+                         "rank %d could not enqueue its part of an earlier call of the team on its "
+                         "card, which ended the team there",
+                         report->rank);
     if (trouble == COHI_CUDA_LOST)
         return cohi_fail(COH_PEER_LOST, "an earlier call of the team on a stream has lost rank %d",
                          report->rank);
@@ -293,11 +305,44 @@ static coh_status check_standing(const cohi_endpoint *endpoint, const cohi_strea
                      report->rank);
 }
 
+/* ---- by another library's ---- */
+
+/* Whether its collective is taken: a member is not mapped by this card, or it is the faster one. */
+static bool goes_far(const cohi_endpoint *endpoint, const cohi_stream_team *team,
+                     const cohi_stream_call *call)
+{
+    bool mapped = true;
+    if (!endpoint->far)
+        return false;
+    for (int i = 0; i < team->size; i++)
+        mapped &= cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, team->ranks[i]) != 0;
+    return !mapped || endpoint->far->prefers(endpoint, team, call);
+}
+
+static coh_status enqueue_far(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                              const cohi_stream_team *team, const cohi_stream_call *call)
+{
+    cohi_cuda_team *mine = NULL;
+    coh_status status = cohi_cuda_chain(endpoint, lineup, team, &mine);
+    if (status == COH_OK)
+        status = endpoint->far->collective(endpoint, lineup->stream, team, call);
+    return status == COH_OK ? cohi_cuda_chain_on(endpoint, lineup, mine) : status;
+}
+
+static coh_status enqueue_near(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                               const cohi_stream_team *team, const cohi_stream_call *call)
+{
+    cohi_cuda_call told;
+    cohi_cuda_grid grid;
+    coh_status status = describe(endpoint, team, call, &told, &grid);
+    return status == COH_OK
+               ? enqueue(endpoint, lineup, team, kernel_of(endpoint, call, &told), grid, &told)
+               : status;
+}
+
 coh_status cohi_cuda_collective(cohi_endpoint *endpoint, cohi_stream stream,
                                 const cohi_stream_team *team, const cohi_stream_call *call)
 {
-    cohi_cuda_call told;
-    unsigned blocks;
     cohi_cuda_lineup lineup;
     coh_status status = cohi_cuda_lineup_begin(endpoint, stream, team->size > 1, &lineup);
     if (status != COH_OK)
@@ -306,9 +351,8 @@ coh_status cohi_cuda_collective(cohi_endpoint *endpoint, cohi_stream stream,
     if (status == COH_OK)
         status = check_private(endpoint, call);
     if (status == COH_OK)
-        status = describe(endpoint, team, call, &told, &blocks);
-    if (status == COH_OK)
-        status = enqueue(endpoint, &lineup, team, kernel_of(endpoint, call), blocks, &told);
+        status = (goes_far(endpoint, team, call) ? enqueue_far : enqueue_near)(endpoint, &lineup,
+                                                                               team, call);
     return cohi_cuda_lineup_end(endpoint, &lineup, status);
 }
 
@@ -339,6 +383,31 @@ static coh_status stream_of(cohi_endpoint *endpoint, unsigned team, CUstream *st
                : cohi_cuda_fail(endpoint->library, result, "a stream cannot be made");
 }
 
+/*
+ * The others have met this rank on the host and wait for it on their cards, where it will not come. They are told
+ * where their kernels look: this ends the call, and the team's operations on cards, on all members. What cannot be
+ * written is of a card that has failed, or of a rank that is lost.
+ */
+static void refuse_team(cohi_endpoint *endpoint, const cohi_stream_team *team)
+{
+    const cohi_cuda_layout *layout = &endpoint->streams->layout;
+    uint64_t word = (uint64_t)(COHI_CUDA_REFUSED_BY + endpoint->rank) << 32 | team->life;
+    uint64_t value = cohi_cuda_value(team->life, INT32_MAX); /* past all that is waited for */
+    uint64_t row = (uint64_t)team->number * layout->ranks + (uint64_t)endpoint->rank;
+    if (!endpoint->streams->laid_out)
+        return;
+    for (int i = 0; i < team->size; i++) {
+        CUdeviceptr control = cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, team->ranks[i]);
+        if (control)
+            (void)cohi_cuda_write_now(endpoint,
+                                      control + layout->broken + team->number * sizeof word, &word,
+                                      sizeof word);
+        if (control && cohi_cuda_takes_turns(endpoint))
+            (void)cohi_cuda_write_now(endpoint, control + layout->values + row * sizeof value,
+                                      &value, sizeof value);
+    }
+}
+
 coh_status cohi_cuda_run(cohi_endpoint *endpoint, const cohi_stream_team *team,
                          const cohi_stream_call *call, cohi_op *op)
 {
@@ -347,7 +416,9 @@ coh_status cohi_cuda_run(cohi_endpoint *endpoint, const cohi_stream_team *team,
     coh_status status = stream_of(endpoint, team->number, &stream);
     if (status == COH_OK)
         status = cohi_cuda_collective(endpoint, stream, team, call);
-    if (status == COH_OK)
+    if (status != COH_OK)
+        refuse_team(endpoint, team);
+    else
         status = cohi_cuda_follow(endpoint, stream, op);
     cohi_cuda_leave(endpoint, guard);
     return status;

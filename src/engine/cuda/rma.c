@@ -16,7 +16,7 @@ coh_status cohi_cuda_move(cohi_endpoint *endpoint, CUstream stream, CUdeviceptr 
                                 (void *)(uintptr_t)source, (void *)(uintptr_t)target);
 }
 
-/* Core sends nothing to ranks of other hosts by this engine. */
+/* Core sends nothing to ranks of other hosts by an engine that does not reach them. */
 static coh_status locate(const cohi_endpoint *endpoint, const cohi_remote *at, CUdeviceptr *place)
 {
     *place = cohi_cuda_reach(endpoint, at);
@@ -29,11 +29,24 @@ static coh_status locate(const cohi_endpoint *endpoint, const cohi_remote *at, C
 static const void *settle_source(cohi_endpoint *endpoint, const void *source, size_t bytes,
                                  unsigned char *copied)
 {
-    if (bytes > COHI_INLINE_BYTES
-        || cohi_cuda_memory.place_of(endpoint, source) != COHI_PLACE_PINNED)
+    if (bytes > COHI_INLINE_BYTES || cohi_cuda_place_of(endpoint, source) != COHI_PLACE_PINNED)
         return source;
     memcpy(copied, source, bytes);
     return copied;
+}
+
+static bool is_far(const cohi_endpoint *endpoint, const cohi_remote *at)
+{
+    return endpoint->far && !cohi_cuda_reach(endpoint, at);
+}
+
+/* It is over when it is at its target: the order of such puts and of what core sends by other ways is then that of
+ * the calls. */
+static coh_status put_far(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *to,
+                          const void *source, size_t bytes)
+{
+    coh_status status = endpoint->far->put(endpoint, stream, to, source, bytes);
+    return status == COH_OK ? endpoint->far->quiet(endpoint, stream) : status;
 }
 
 static coh_status put_on(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *to,
@@ -41,6 +54,8 @@ static coh_status put_on(cohi_endpoint *endpoint, CUstream stream, const cohi_re
 {
     unsigned char copied[COHI_INLINE_BYTES];
     CUdeviceptr target;
+    if (is_far(endpoint, to))
+        return put_far(endpoint, stream, to, source, bytes);
     coh_status status = locate(endpoint, to, &target);
     if (status != COH_OK)
         return status;
@@ -62,17 +77,26 @@ static coh_status put(cohi_endpoint *endpoint, cohi_remote to, const void *sourc
     return status;
 }
 
+static coh_status get_on(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *from,
+                         void *target, size_t bytes)
+{
+    CUdeviceptr source;
+    if (is_far(endpoint, from))
+        return endpoint->far->get(endpoint, stream, from, target, bytes);
+    coh_status status = locate(endpoint, from, &source);
+    return status == COH_OK
+               ? cohi_cuda_move(endpoint, stream, (CUdeviceptr)(uintptr_t)target, source, bytes)
+               : status;
+}
+
 static coh_status get(cohi_endpoint *endpoint, cohi_remote from, void *target, size_t bytes,
                       cohi_op *op)
 {
     CUstream stream;
-    CUdeviceptr source;
     cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
     coh_status status = cohi_cuda_lane(endpoint, from.context, &stream);
     if (status == COH_OK)
-        status = locate(endpoint, &from, &source);
-    if (status == COH_OK)
-        status = cohi_cuda_move(endpoint, stream, (CUdeviceptr)(uintptr_t)target, source, bytes);
+        status = get_on(endpoint, stream, &from, target, bytes);
     if (status == COH_OK)
         status = cohi_cuda_follow(endpoint, stream, op);
     cohi_cuda_leave(endpoint, guard);

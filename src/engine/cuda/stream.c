@@ -13,10 +13,11 @@ enum { SMALL_PUT_BYTES = 4096 };
 
 /* A kernel is loaded when it is first asked about, not when it is first launched: by then another may wait on
  * the card, and loading would wait for that. */
-static coh_status load_kernel(cohi_endpoint *endpoint, const char *name, CUfunction *kernel)
+static coh_status load_kernel(cohi_endpoint *endpoint, const char *file, const char *name,
+                              CUfunction *kernel)
 {
     int registers = 0;
-    coh_status status = cohi_cuda_image_find(endpoint, name, kernel);
+    coh_status status = cohi_cuda_image_find(endpoint, file, name, kernel);
     if (status != COH_OK)
         return status;
     CUresult result =
@@ -26,28 +27,41 @@ static coh_status load_kernel(cohi_endpoint *endpoint, const char *name, CUfunct
                : cohi_cuda_fail(endpoint->library, result, "the kernel %s cannot be loaded", name);
 }
 
+/* Where the reductions of a type are. */
+static const char *file_of(coh_dtype dtype)
+{
+    if (dtype == COH_F32 || dtype == COH_F64)
+        return "reduce_float";
+    return dtype >= COH_F16 && dtype != COH_BOOL ? "reduce_small" : "reduce_integer";
+}
+
 #define KERNEL(name) "cohi_cuda_" name "_kernel"
 
 static coh_status load_kernels(cohi_endpoint *endpoint)
 {
     struct cohi_cuda_streams *streams = endpoint->streams;
     const struct {
-        const char *name;
+        const char *file, *name;
         CUfunction *kernel;
-    } rows[] = {{KERNEL("copy"), &streams->copy},
-                {KERNEL("wait"), &streams->wait},
-                {KERNEL("push"), &streams->push},
-                {KERNEL("strided"), &streams->strided},
-                {KERNEL("f32_sum"), &streams->sum[COH_F32]},
-                {KERNEL("f16_sum"), &streams->sum[COH_F16]},
-                {KERNEL("bf16_sum"), &streams->sum[COH_BF16]},
-#define ROW(constant, value, name, bytes) {KERNEL(name), &streams->any[constant]},
+    } rows[] = {{"words", KERNEL("wait"), &streams->wait},
+                {"words", KERNEL("push"), &streams->push},
+                {"words", KERNEL("strided"), &streams->strided},
+#define FORMS(file, name, kernels)                                                       \
+    {file, KERNEL(name), &(kernels).whole}, {file, KERNEL(name "_few"), &(kernels).few}, \
+        {file, KERNEL(name "_short"), &(kernels).packed}
+                FORMS("copies", "copy", streams->copy),
+                FORMS("reduce_float", "f32_sum", streams->sum[COH_F32]),
+                FORMS("reduce_small", "f16_sum", streams->sum[COH_F16]),
+                FORMS("reduce_small", "bf16_sum", streams->sum[COH_BF16]),
+#undef FORMS
+#define ROW(constant, value, name, bytes) \
+    {file_of(constant), KERNEL(name), &streams->any[constant].whole},
                 COH_DTYPE_TABLE(ROW)
 #undef ROW
     };
     coh_status status = COH_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && status == COH_OK; i++)
-        status = load_kernel(endpoint, rows[i].name, rows[i].kernel);
+        status = load_kernel(endpoint, rows[i].file, rows[i].name, rows[i].kernel);
     return status;
 }
 
@@ -99,157 +113,24 @@ void cohi_cuda_streams_close(cohi_endpoint *endpoint)
     endpoint->streams = NULL;
 }
 
-/* ---- the layout of control segments ---- */
-
-static uint64_t take(uint64_t *at, uint64_t bytes)
-{
-    enum { LINE = 128 };
-    uint64_t begins = *at;
-    *at += (bytes + LINE - 1) / LINE * LINE;
-    return begins;
-}
-
-static int ranks_on_card_of(const cohi_endpoint *endpoint, int rank)
-{
-    int count = 0;
-    for (int other = 0; other < endpoint->size; other++)
-        count +=
-            endpoint->host_of[other] == endpoint->host_of[rank]
-            && memcmp(endpoint->addresses[other].uuid, endpoint->addresses[rank].uuid, 16) == 0;
-    return count;
-}
-
-/*
- * Of the multiprocessors of its card: its part where MPS has divided them, but no more than an even one. Kernels
- * that fill their part are slow: all_reduce of 64 MiB on an H200, two ranks with 66 multiprocessors each, took
- * 95.7 us with 66 blocks and 79.5 us with 54.
- */
-static int share_of(const cohi_endpoint *endpoint, int rank)
-{
-    const cohi_cuda_address *address = &endpoint->addresses[rank];
-    bool divided = address->multiprocessors < address->of_card;
-    int even = address->of_card / ranks_on_card_of(endpoint, rank);
-    int own = divided ? address->multiprocessors * 9 / 11 : address->multiprocessors;
-    return own < even ? own : even;
-}
-
-/* Blocks of a kernel: a multiprocessor each, of the share that each rank has of its card. The same on all
- * ranks of the host, so that each block has one to meet. */
-static uint32_t least_share(const cohi_endpoint *endpoint)
-{
-    int least = endpoint->multiprocessors;
-    for (int rank = 0; rank < endpoint->size; rank++) {
-        int share = share_of(endpoint, rank);
-        if (cohi_cuda_is_near(endpoint, rank) && share < least)
-            least = share;
-    }
-    return least > 1 ? (uint32_t)least : 1;
-}
-
-/*
- * Kernels of different teams wait for different ranks, so all that a rank can have at a time must be on the card
- * together. A multiprocessor has room for two blocks (COHI_CUDA_RESIDENT): one of the world's kernels, and one
- * for all other teams', which have a quarter of that each, or later ones a sixteenth. Two are left over for
- * kernels that do not wait, such as puts.
- */
-unsigned cohi_cuda_blocks_of(const cohi_endpoint *endpoint, unsigned team)
-{
-    enum { WORLD = 0, LARGE = 3, LEFT_OVER = 2 };
-    unsigned whole = endpoint->streams->layout.blocks;
-    unsigned rest = whole > LEFT_OVER ? whole - LEFT_OVER : 1;
-    unsigned blocks = team == WORLD ? whole : team <= LARGE ? rest / 4 : rest / 16;
-    return blocks > 0 ? blocks : 1;
-}
-
-/* Of what the control segment has: most for the teams that are there from the start, then for a few more. */
-static uint64_t scratch_bytes(int team)
-{
-    return team < 2 ? 8 << 20 : team < 8 ? 4 << 20 : 256 << 10;
-}
-
-static void divide_scratch(struct cohi_cuda_streams *streams, uint64_t at)
-{
-    for (int team = 0; team < COHI_CUDA_TEAMS; team++) {
-        streams->scratch[team] = take(&at, scratch_bytes(team));
-        streams->scratch_each[team] =
-            (uint32_t)(scratch_bytes(team) / 2 / streams->layout.blocks / 128 * 128);
-    }
-}
-
-static coh_status lay_out(cohi_endpoint *endpoint)
-{
-    struct cohi_cuda_streams *streams = endpoint->streams;
-    uint64_t at = 0, ranks = (uint64_t)endpoint->size, blocks = least_share(endpoint);
-    cohi_cuda_layout *layout = &streams->layout;
-    uint64_t words = COHI_CUDA_SEGMENTS * ranks;
-    *layout = (cohi_cuda_layout){.ranks = (uint32_t)ranks, .blocks = (uint32_t)blocks};
-    layout->bases = take(&at, words * sizeof(uint64_t));
-    layout->marks = take(&at, COHI_CUDA_TEAMS * blocks * sizeof(cohi_cuda_mark));
-    layout->broken = take(&at, COHI_CUDA_TEAMS * sizeof(uint64_t));
-    layout->values = take(&at, COHI_CUDA_TEAMS * ranks * sizeof(uint64_t));
-    layout->posts = take(&at, COHI_CUDA_TEAMS * blocks * ranks * sizeof(cohi_cuda_post));
-    uint64_t scratch = at;
-    for (int team = 0; team < COHI_CUDA_TEAMS; team++)
-        (void)take(&at, scratch_bytes(team));
-    if (at > COHI_CUDA_CONTROL_BYTES || ranks > COHI_CUDA_LOST_WORDS * 64)
-        return cohi_fail(COH_LIMIT,
-                         "cuda: %d ranks need %llu bytes of the card each to meet on streams; "
-                         "there are %d",
-                         endpoint->size, (unsigned long long)at, (int)COHI_CUDA_CONTROL_BYTES);
-    divide_scratch(streams, scratch);
-    streams->bases = calloc(words, sizeof *streams->bases);
-    if (!streams->bases)
-        return cohi_fail(COH_NO_MEMORY, "cuda: out of memory for %d ranks", endpoint->size);
-    streams->laid_out = true;
-    return COH_OK;
-}
-
-/* A copy that is over when it returns. Nothing that waits is before it on that stream. */
-static CUresult write_now(cohi_endpoint *endpoint, CUdeviceptr target, const void *source,
-                          size_t bytes)
-{
-    cohi_cuda_guard guard = cohi_cuda_enter(endpoint);
-    CUresult result =
-        endpoint->library->cuMemcpyHtoDAsync(target, source, bytes, endpoint->streams->own);
-    if (result == CUDA_SUCCESS)
-        result = endpoint->library->cuStreamSynchronize(endpoint->streams->own);
-    cohi_cuda_leave(endpoint, guard);
-    return result;
-}
-
-static coh_status tell_bases(cohi_endpoint *endpoint)
-{
-    struct cohi_cuda_streams *streams = endpoint->streams;
-    size_t ranks = (size_t)endpoint->size;
-    pthread_mutex_lock(&endpoint->lock);
-    unsigned known = endpoint->attached;
-    for (int id = 0; id < COHI_SEGMENTS_MAX; id++)
-        for (int rank = 0; rank < endpoint->size; rank++)
-            streams->bases[(size_t)id * ranks + (size_t)rank] = cohi_cuda_base(endpoint, id, rank);
-    pthread_mutex_unlock(&endpoint->lock);
-    CUdeviceptr control = cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, endpoint->rank);
-    CUresult result = write_now(endpoint, control + streams->layout.bases, streams->bases,
-                                COHI_SEGMENTS_MAX * ranks * sizeof *streams->bases);
-    if (result != CUDA_SUCCESS)
-        return cohi_cuda_fail(endpoint->library, result,
-                              "the table of addresses cannot be written");
-    streams->known = known;
-    return COH_OK;
-}
-
-coh_status cohi_cuda_streams_ready(cohi_endpoint *endpoint)
-{
-    coh_status status = endpoint->streams->laid_out ? COH_OK : lay_out(endpoint);
-    if (status == COH_OK && endpoint->streams->known != endpoint->attached)
-        status = tell_bases(endpoint);
-    return status;
-}
-
 /* ---- checks ---- */
+
+/* The driver need not be asked about memory of this rank's own heaps. */
+static bool is_own(const cohi_endpoint *endpoint, const void *pointer)
+{
+    for (int id = 0; id < COHI_SEGMENTS_MAX; id++) {
+        const cohi_cuda_segment *segment = &endpoint->segments[id];
+        if (segment->there && (uintptr_t)pointer - segment->own.base < segment->own.backed)
+            return true;
+    }
+    return false;
+}
 
 coh_status cohi_cuda_check_buffer(cohi_endpoint *endpoint, const char *what, const void *pointer)
 {
-    switch (cohi_cuda_memory.place_of(endpoint, pointer)) {
+    if (is_own(endpoint, pointer))
+        return COH_OK;
+    switch (cohi_cuda_place_of(endpoint, pointer)) {
     case COHI_PLACE_HOST:
         return cohi_fail(COH_INVALID_ARGUMENT,
                          "the %s (%p) is memory of the host that is not pinned; operations on a "
@@ -273,6 +154,11 @@ static coh_status locate(const cohi_endpoint *endpoint, const cohi_remote *at, C
                               at->rank);
 }
 
+static bool is_far(const cohi_endpoint *endpoint, const cohi_remote *at)
+{
+    return endpoint->far && !cohi_cuda_reach(endpoint, at);
+}
+
 /* ---- one-sided operations ---- */
 
 static coh_status push(cohi_endpoint *endpoint, CUstream stream, cohi_cuda_push push)
@@ -293,52 +179,60 @@ static coh_status move(cohi_endpoint *endpoint, CUstream stream, CUdeviceptr tar
                 (cohi_cuda_push){.target = target, .source = source, .bytes = bytes});
 }
 
+static coh_status put_near(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *to,
+                           const void *source, size_t bytes)
+{
+    CUdeviceptr target;
+    coh_status status = locate(endpoint, to, &target);
+    return status == COH_OK ? move(endpoint, stream, target, (CUdeviceptr)(uintptr_t)source, bytes)
+                            : status;
+}
+
 static coh_status put(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote to,
                       const void *source, size_t bytes)
 {
-    CUdeviceptr target;
     cohi_cuda_lineup lineup;
     coh_status status = cohi_cuda_lineup_begin(endpoint, stream, false, &lineup);
     if (status != COH_OK)
         return status;
-    status = locate(endpoint, &to, &target);
+    status = cohi_cuda_check_buffer(endpoint, "source", source);
     if (status == COH_OK)
-        status = cohi_cuda_check_buffer(endpoint, "source", source);
-    if (status == COH_OK)
-        status = move(endpoint, lineup.stream, target, (CUdeviceptr)(uintptr_t)source, bytes);
+        status = (is_far(endpoint, &to) ? endpoint->far->put : put_near)(endpoint, lineup.stream,
+                                                                         &to, source, bytes);
     return cohi_cuda_lineup_end(endpoint, &lineup, status);
+}
+
+static coh_status get_near(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *from,
+                           void *target, size_t bytes)
+{
+    CUdeviceptr source;
+    coh_status status = locate(endpoint, from, &source);
+    return status == COH_OK ? move(endpoint, stream, (CUdeviceptr)(uintptr_t)target, source, bytes)
+                            : status;
 }
 
 static coh_status get(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote from, void *target,
                       size_t bytes)
 {
-    CUdeviceptr source;
     cohi_cuda_lineup lineup;
     coh_status status = cohi_cuda_lineup_begin(endpoint, stream, false, &lineup);
     if (status != COH_OK)
         return status;
-    status = locate(endpoint, &from, &source);
+    status = cohi_cuda_check_buffer(endpoint, "target", target);
     if (status == COH_OK)
-        status = cohi_cuda_check_buffer(endpoint, "target", target);
-    if (status == COH_OK)
-        status = move(endpoint, lineup.stream, (CUdeviceptr)(uintptr_t)target, source, bytes);
+        status = (is_far(endpoint, &from) ? endpoint->far->get : get_near)(endpoint, lineup.stream,
+                                                                           &from, target, bytes);
     return cohi_cuda_lineup_end(endpoint, &lineup, status);
 }
 
-static coh_status put_signal(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote to,
-                             const void *source, size_t bytes, cohi_remote at,
-                             const cohi_remote_signal *signal)
+static coh_status put_signal_near(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *to,
+                                  const void *source, size_t bytes, const cohi_remote *at,
+                                  const cohi_remote_signal *signal)
 {
     CUdeviceptr target = 0, word;
-    cohi_cuda_lineup lineup;
-    coh_status status = cohi_cuda_lineup_begin(endpoint, stream, false, &lineup);
-    if (status != COH_OK)
-        return status;
-    status = locate(endpoint, &at, &word);
+    coh_status status = locate(endpoint, at, &word);
     if (status == COH_OK && bytes > 0)
-        status = locate(endpoint, &to, &target);
-    if (status == COH_OK && bytes > 0)
-        status = cohi_cuda_check_buffer(endpoint, "source", source);
+        status = locate(endpoint, to, &target);
     cohi_cuda_push both = {.target = target,
                            .source = (uintptr_t)source,
                            .bytes = bytes,
@@ -346,21 +240,72 @@ static coh_status put_signal(cohi_endpoint *endpoint, cohi_stream stream, cohi_r
                            .value = signal->value,
                            .add = signal->add};
     if (status == COH_OK && bytes > SMALL_PUT_BYTES) {
-        status = cohi_cuda_move(endpoint, lineup.stream, target, both.source, bytes);
+        status = cohi_cuda_move(endpoint, stream, target, both.source, bytes);
         both.bytes = 0;
     }
-    if (status == COH_OK)
-        status = push(endpoint, lineup.stream, both);
+    return status == COH_OK ? push(endpoint, stream, both) : status;
+}
+
+/* A value that is set: the front end of the card writes it sooner than a kernel is started. */
+static coh_status set_near(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *at,
+                           uint64_t value)
+{
+    CUdeviceptr word;
+    coh_status status = locate(endpoint, at, &word);
+    if (status != COH_OK)
+        return status;
+    CUresult result =
+        endpoint->library->cuStreamWriteValue64(stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+    return result == CUDA_SUCCESS
+               ? COH_OK
+               : cohi_cuda_fail(endpoint->library, result, "a stream cannot write a word");
+}
+
+static coh_status put_signal(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote to,
+                             const void *source, size_t bytes, cohi_remote at,
+                             const cohi_remote_signal *signal)
+{
+    cohi_cuda_lineup lineup;
+    coh_status status = cohi_cuda_lineup_begin(endpoint, stream, false, &lineup);
+    if (status != COH_OK)
+        return status;
+    if (bytes > 0)
+        status = cohi_cuda_check_buffer(endpoint, "source", source);
+    bool far = is_far(endpoint, &at);
+    bool set =
+        endpoint->far && bytes == 0 && !signal->add && !lineup.captured && endpoint->writes_values;
+    if (status == COH_OK && set && !far)
+        status = set_near(endpoint, lineup.stream, &at, signal->value);
+    else if (status == COH_OK)
+        status = (far ? endpoint->far->put_signal : put_signal_near)(endpoint, lineup.stream, &to,
+                                                                     source, bytes, &at, signal);
     return cohi_cuda_lineup_end(endpoint, &lineup, status);
 }
 
 /* A kernel: the copy engine is slow where blocks are short. */
 static coh_status move_blocks(cohi_endpoint *endpoint, CUstream stream, cohi_cuda_blocks blocks)
 {
-    uint64_t most = (uint64_t)share_of(endpoint, endpoint->rank);
+    uint64_t most = (uint64_t)cohi_cuda_share_of(endpoint, endpoint->rank);
     unsigned grid = (unsigned)(blocks.count < most ? blocks.count : most > 0 ? most : 1);
     return cohi_cuda_launch(endpoint, endpoint->streams->strided, grid, COHI_CUDA_BLOCK_THREADS,
                             stream, &blocks);
+}
+
+/* A call a block. by[0] is of the target, by[1] of the source. */
+static coh_status move_blocks_far(cohi_endpoint *endpoint, CUstream stream, cohi_remote remote,
+                                  const void *local, bool puts, const size_t by[2],
+                                  const size_t blocks[2])
+{
+    coh_status status = COH_OK;
+    const char *here = local;
+    for (size_t i = 0; i < blocks[1] && status == COH_OK; i++) {
+        status = puts ? endpoint->far->put(endpoint, stream, &remote, here, blocks[0])
+                      : endpoint->far->get(endpoint, stream, &remote, (void *)(uintptr_t)here,
+                                           blocks[0]);
+        remote.offset += by[puts ? 0 : 1];
+        here += by[puts ? 1 : 0];
+    }
+    return status;
 }
 
 static coh_status move_strided(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote remote,
@@ -372,9 +317,15 @@ static coh_status move_strided(cohi_endpoint *endpoint, cohi_stream stream, cohi
     coh_status status = cohi_cuda_lineup_begin(endpoint, stream, false, &lineup);
     if (status != COH_OK)
         return status;
-    status = locate(endpoint, &remote, &there);
+    status = cohi_cuda_check_buffer(endpoint, puts ? "source" : "target", local);
+    if (status == COH_OK && is_far(endpoint, &remote))
+        return cohi_cuda_lineup_end(
+            endpoint, &lineup,
+            move_blocks_far(endpoint, lineup.stream, remote, local, puts, by, blocks));
     if (status == COH_OK)
-        status = cohi_cuda_check_buffer(endpoint, puts ? "source" : "target", local);
+        status = locate(endpoint, &remote, &there);
+    if (status != COH_OK)
+        return cohi_cuda_lineup_end(endpoint, &lineup, status);
     cohi_cuda_blocks both = {.target = puts ? there : (uintptr_t)local,
                              .source = puts ? (uintptr_t)local : there,
                              .target_by = by[0],
@@ -398,6 +349,24 @@ static coh_status get_strided(cohi_endpoint *endpoint, cohi_stream stream, cohi_
     return move_strided(endpoint, stream, from, target, false, by, blocks);
 }
 
+/* As a signal, which is all that there is on a stream. */
+static coh_status apply_far(cohi_endpoint *endpoint, CUstream stream, const cohi_remote *at,
+                            const cohi_remote_atomic *atomic, const void *result)
+{
+    bool add = atomic->kind == COH_ATOMIC_ADD;
+    cohi_remote_signal signal = {.offset = at->offset, .add = add};
+    if (result || coh_dtype_size(atomic->dtype) != sizeof signal.value || atomic->dtype == COH_F64
+        || (!add && atomic->kind != COH_ATOMIC_SET))
+        return cohi_fail(
+            COH_UNSUPPORTED,
+            "rank %d is not mapped by this card, and on a stream it has no atomics but "
+            "set and add of 64-bit integers without a result; the call without a "
+            "stream has all",
+            at->rank);
+    memcpy(&signal.value, atomic->operand, sizeof signal.value);
+    return endpoint->far->put_signal(endpoint, stream, at, NULL, 0, at, &signal);
+}
+
 static coh_status apply_atomic(cohi_endpoint *endpoint, cohi_stream stream, cohi_remote at,
                                const cohi_remote_atomic *atomic, void *result)
 {
@@ -407,7 +376,9 @@ static coh_status apply_atomic(cohi_endpoint *endpoint, cohi_stream stream, cohi
         return status;
     if (result)
         status = cohi_cuda_check_buffer(endpoint, "result", result);
-    if (status == COH_OK)
+    if (status == COH_OK && is_far(endpoint, &at))
+        status = apply_far(endpoint, lineup.stream, &at, atomic, result);
+    else if (status == COH_OK)
         status = cohi_cuda_launch_atomic(endpoint, lineup.stream, &at, atomic,
                                          (CUdeviceptr)(uintptr_t)result);
     return cohi_cuda_lineup_end(endpoint, &lineup, status);
@@ -418,7 +389,11 @@ static coh_status quiet(cohi_endpoint *endpoint, cohi_stream stream)
 {
     cohi_cuda_lineup lineup;
     coh_status status = cohi_cuda_lineup_begin(endpoint, stream, false, &lineup);
-    return status == COH_OK ? cohi_cuda_lineup_end(endpoint, &lineup, status) : status;
+    if (status != COH_OK)
+        return status;
+    if (endpoint->far)
+        status = endpoint->far->quiet(endpoint, lineup.stream);
+    return cohi_cuda_lineup_end(endpoint, &lineup, status);
 }
 
 /* ---- waiting for a word ---- */
@@ -484,14 +459,15 @@ static bool take_report(const cohi_cuda_report *report, unsigned team, cohi_stre
     uint32_t trouble = __atomic_load_n(&report->trouble, __ATOMIC_ACQUIRE);
     if (trouble == COHI_CUDA_FINE)
         return false;
-    *failure =
-        (cohi_stream_failure){.status = trouble == COHI_CUDA_LOST ? COH_PEER_LOST : COH_MISMATCH,
-                              .rank = report->rank,
-                              .team = team,
-                              .life = report->life,
-                              .epoch = report->tick,
-                              .mine = report->mine,
-                              .theirs = report->theirs};
+    *failure = (cohi_stream_failure){.status = trouble == COHI_CUDA_LOST      ? COH_PEER_LOST
+                                               : trouble == COHI_CUDA_REFUSED ? COH_TRANSPORT
+                                                                              : COH_MISMATCH,
+                                     .rank = report->rank,
+                                     .team = team,
+                                     .life = report->life,
+                                     .epoch = report->tick,
+                                     .mine = report->mine,
+                                     .theirs = report->theirs};
     return true;
 }
 
@@ -520,6 +496,29 @@ static void find_failure(cohi_endpoint *endpoint, cohi_stream_failure *failure)
     ask_driver(endpoint, failure);
 }
 
+/* ---- waits ---- */
+
+_Static_assert(COHI_STREAM_WAITS == COHI_CUDA_TEAMS + 1,
+               "a wait for each team, and one for a word");
+
+static int find_waits(cohi_endpoint *endpoint, uint64_t now_ns,
+                      cohi_stream_wait waits[COHI_STREAM_WAITS])
+{
+    cohi_cuda_status *status = cohi_cuda_status_of(endpoint);
+    int count = 0;
+    for (unsigned team = 0; team <= COHI_CUDA_TEAMS; team++) {
+        cohi_cuda_seen *seen = &endpoint->streams->seen[team];
+        uint64_t word;
+        __atomic_load((uint64_t *)(void *)&status->waiting[team], &word, __ATOMIC_RELAXED);
+        if (word != seen->word)
+            *seen = (cohi_cuda_seen){word, now_ns};
+        int rank = (int32_t)(word >> 32);
+        if (word != 0 && rank >= 0 && rank < endpoint->size && rank != endpoint->rank)
+            waits[count++] = (cohi_stream_wait){rank, seen->since_ns};
+    }
+    return count;
+}
+
 /* ---- lost ranks ---- */
 
 /* Ends the waits of streams for values of that rank: they get some that are past all that are waited for. */
@@ -530,8 +529,8 @@ static void write_values(cohi_endpoint *endpoint, int rank)
     for (unsigned team = 0; streams->laid_out && control && team < COHI_CUDA_TEAMS; team++) {
         uint64_t value = cohi_cuda_value(streams->teams[team].life, INT32_MAX);
         uint64_t word = (uint64_t)team * streams->layout.ranks + (uint64_t)rank;
-        (void)write_now(endpoint, control + streams->layout.values + word * sizeof value, &value,
-                        sizeof value);
+        (void)cohi_cuda_write_now(endpoint, control + streams->layout.values + word * sizeof value,
+                                  &value, sizeof value);
     }
     cohi_cuda_end_waits(endpoint, rank);
 }
@@ -563,4 +562,5 @@ const cohi_engine_stream cohi_cuda_stream = {
     .collective = cohi_cuda_collective,
     .run = cohi_cuda_run,
     .failure = find_failure,
+    .waits = find_waits,
 };

@@ -36,22 +36,36 @@ typedef struct cohi_cuda_team {
     uint64_t ticks;   /* of ranks that take turns */
 } cohi_cuda_team;
 
+/* Forms of one kernel; the last two may be missing, both. */
+typedef struct cohi_cuda_kernels {
+    CUfunction whole, few, packed;
+} cohi_cuda_kernels;
+
+/* What the status page says of a team's waits, unchanged since then. */
+typedef struct cohi_cuda_seen {
+    uint64_t word, since_ns;
+} cohi_cuda_seen;
+
 struct cohi_cuda_streams {
     pthread_mutex_t lock; /* of all that changes */
-    CUfunction copy, wait, push, strided;
-    CUfunction any[COHI_CUDA_TYPES]; /* reductions, by type */
-    CUfunction sum[COHI_CUDA_TYPES]; /* made for sums, or NULL */
+    CUfunction wait, push, strided;
+    cohi_cuda_kernels copy;
+    cohi_cuda_kernels any[COHI_CUDA_TYPES]; /* reductions, by type */
+    cohi_cuda_kernels sum[COHI_CUDA_TYPES]; /* made for sums, or NULL */
     bool laid_out;
     cohi_cuda_layout layout;
     uint64_t scratch[COHI_CUDA_TEAMS];      /* where it begins in a control segment */
     uint32_t scratch_each[COHI_CUDA_TEAMS]; /* bytes for a block and half */
-    CUstream own;                           /* for tables, and words of lost ranks */
-    CUstream calls[COHI_CUDA_TEAMS];        /* for calls without a stream; NULL: none yet */
-    uint64_t *bases;                        /* [segment][rank], as the card has them */
-    unsigned known;                         /* endpoint->attached of that */
-    uint32_t delay;                         /* for tests: see cohi_cuda_call */
+    uint64_t packets[COHI_CUDA_TEAMS];      /* likewise, of the packets */
+    uint32_t packets_each[COHI_CUDA_TEAMS];
+    CUstream own;                    /* for tables, and words of lost ranks */
+    CUstream calls[COHI_CUDA_TEAMS]; /* for calls without a stream; NULL: none yet */
+    uint64_t *bases;                 /* [segment][rank], as the card has them */
+    unsigned known;                  /* endpoint->attached of that */
+    uint32_t delay;                  /* for tests: see cohi_cuda_call */
     cohi_cuda_team teams[COHI_CUDA_TEAMS];
     cohi_cuda_tail tails[COHI_CUDA_STREAMS_MAX];
+    cohi_cuda_seen seen[COHI_CUDA_TEAMS + 1]; /* of the one thread that asks */
     cohi_cuda_awaited *awaited;
     size_t awaited_count, awaited_room;
 };
@@ -93,6 +107,9 @@ coh_status cohi_cuda_note_wait(cohi_endpoint *endpoint, const cohi_cuda_lineup *
                                CUdeviceptr word, uint64_t value, int rank);
 void cohi_cuda_end_waits(cohi_endpoint *endpoint, int rank);
 
+/* Multiprocessors of its card that are that rank's. */
+int cohi_cuda_share_of(const cohi_endpoint *endpoint, int rank);
+
 /* Blocks that a kernel of that team may have; the same on all members. */
 unsigned cohi_cuda_blocks_of(const cohi_endpoint *endpoint, unsigned team);
 
@@ -101,6 +118,15 @@ coh_status cohi_cuda_check_buffer(cohi_endpoint *endpoint, const char *what, con
 
 coh_status cohi_cuda_launch(cohi_endpoint *endpoint, CUfunction kernel, unsigned blocks,
                             unsigned threads, CUstream stream, void *argument);
+
+typedef struct cohi_cuda_grid {
+    unsigned blocks, threads;
+} cohi_cuda_grid;
+
+/* Carries a call out where ranks take turns: kernels that do not wait, and values that streams wait for between them. */
+coh_status cohi_cuda_run_in_turns(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                  CUfunction kernel, cohi_cuda_grid grid, cohi_cuda_call *told,
+                                  cohi_cuda_team *team);
 
 /* Whether several processes have the card without MPS: nothing may wait on it. */
 static inline bool cohi_cuda_takes_turns(const cohi_endpoint *endpoint)
@@ -114,6 +140,10 @@ static inline bool cohi_cuda_keeps_tails(const cohi_endpoint *endpoint)
 {
     return endpoint->sharing == COHI_CUDA_THREADS || endpoint->sharing == COHI_CUDA_TURNS;
 }
+
+/* A copy that is over when it returns. Nothing that waits is before it on its stream. */
+CUresult cohi_cuda_write_now(cohi_endpoint *endpoint, CUdeviceptr target, const void *source,
+                             size_t bytes);
 
 /* What is written for a tick where ranks take turns. */
 uint64_t cohi_cuda_value(uint32_t life, uint64_t tick);

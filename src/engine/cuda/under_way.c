@@ -26,7 +26,7 @@ coh_status cohi_cuda_under_way_open(cohi_endpoint *endpoint)
         result = library->cuMemHostGetDevicePointer(&endpoint->words_there, words, 0);
     if (result != CUDA_SUCCESS)
         return cohi_cuda_fail(library, result, "pinned memory cannot be had");
-    return cohi_cuda_image_find(endpoint, "cohi_cuda_atomic", &endpoint->atomic_kernel);
+    return cohi_cuda_image_find(endpoint, "atomic", "cohi_cuda_atomic", &endpoint->atomic_kernel);
 }
 
 static void free_list(const cohi_endpoint *endpoint, cohi_cuda_pending *list)

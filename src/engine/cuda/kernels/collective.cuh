@@ -1,143 +1,19 @@
 /*
  * collective.cuh - one collective, as the kernels of all members carry it out together.
  *
- * What a kind does with the members' blocks is in two places: `staged` for what goes by the scratch, and
- * `direct` for what is symmetric. Work is divided so that each member moves about as much as any other.
+ * What a kind does with the members' blocks is in three places: packets.cuh for what is short, `staged` for what goes
+ * by the scratch, and `direct` for what is symmetric. Work is divided so that each member moves about as much as any other.
  */
 #ifndef COHI_ENGINE_CUDA_KERNELS_COLLECTIVE_CUH
 #define COHI_ENGINE_CUDA_KERNELS_COLLECTIVE_CUH
 
+#include "call.cuh"
 #include "meeting.cuh"
+#include "packets.cuh"
 #include "ranges.cuh"
 
 namespace
 {
-
-/* As coh_collective_kind. */
-enum kind {
-    BARRIER = 0,
-    ALL_REDUCE = 1,
-    REDUCE = 2,
-    REDUCE_SCATTER = 3,
-    ALL_GATHER = 4,
-    GATHER = 5,
-    SCATTER = 6,
-    BROADCAST = 7,
-    ALL_TO_ALL = 8,
-    SCAN = 9,
-    SCAN_EXCLUSIVE = 10
-};
-
-/* Of a block of threads: lists of addresses, and the members' posts. */
-struct lists {
-    const char *sources[COHI_CUDA_MEMBERS];
-    char *targets[COHI_CUDA_MEMBERS];
-    double scales[COHI_CUDA_MEMBERS];
-    const char *source_of[COHI_CUDA_MEMBERS];
-    char *target_of[COHI_CUDA_MEMBERS];
-    int scaled;
-    unsigned buffers_of[COHI_CUDA_MEMBERS];
-};
-
-/* The type of calls that move elements as they are. */
-struct bytes_only {
-};
-
-template <class type, int OP> struct reducer {
-    __device__ static void run(recipe recipe, char *const *targets, int target_count,
-                               const char *const *sources, int source_count, uint64_t count,
-                               uint32_t, crowd crowd)
-    {
-        reduce_range<type, OP>(recipe, targets, target_count, sources, source_count, count, crowd);
-    }
-};
-
-/* A copy to several targets. */
-template <int OP> struct reducer<bytes_only, OP> {
-    __device__ static void run(recipe, char *const *targets, int target_count,
-                               const char *const *sources, int, uint64_t count, uint32_t element,
-                               crowd crowd)
-    {
-        if (target_count == 1)
-            copy_range(targets[0], sources[0], count * element, crowd);
-        else
-            copy_to_many(targets, target_count, sources[0], count * element, crowd);
-    }
-};
-
-template <class type> struct scaler {
-    __device__ static void run(double scale, char *target, const char *source, uint64_t count,
-                               crowd crowd)
-    {
-        scale_range<type>(scale, target, source, count, crowd);
-    }
-};
-template <> struct scaler<bytes_only> {
-    __device__ static void run(double, char *, const char *, uint64_t, crowd)
-    {
-    }
-};
-
-template <class type> struct is_reduction {
-    static constexpr bool yes = true;
-};
-template <> struct is_reduction<bytes_only> {
-    static constexpr bool yes = false;
-};
-
-/* ---- what a call has ---- */
-
-__device__ inline bool is_blocked_source(int kind)
-{
-    return kind == REDUCE_SCATTER || kind == SCATTER || kind == ALL_TO_ALL;
-}
-
-/* Blocks of the source that this member shows to others. */
-__device__ inline int shown_pieces(const cohi_cuda_call &call)
-{
-    bool root_gives = call.kind == SCATTER || call.kind == BROADCAST;
-    if (root_gives && call.index != call.root)
-        return 0;
-    return call.kind == BARRIER ? 0 : is_blocked_source(call.kind) ? call.size : 1;
-}
-
-/* Elements of piece `piece` of this member's source. */
-__device__ inline uint64_t piece_count(const cohi_cuda_call &call, int piece)
-{
-    if (is_blocked_source(call.kind))
-        return call.counts[piece];
-    if (call.kind == ALL_GATHER || call.kind == GATHER)
-        return call.counts[call.index];
-    return call.count;
-}
-
-__device__ inline uint64_t clip(uint64_t count, uint64_t from, uint64_t most)
-{
-    return from >= count ? 0 : min(count - from, most);
-}
-
-__device__ inline recipe recipe_of(const cohi_cuda_call &call, const double *scales)
-{
-    recipe recipe = {call.op, call.size, scales};
-    return recipe;
-}
-
-/* Members whose sources a scan takes. */
-__device__ inline int scanned(const cohi_cuda_call &call)
-{
-    return call.kind == SCAN             ? call.index + 1
-           : call.kind == SCAN_EXCLUSIVE ? call.index
-                                         : call.size;
-}
-
-/* What the first member of an exclusive scan gets. */
-__device__ inline void fill_neutral(const cohi_cuda_call &call, char *target, uint64_t count,
-                                    crowd crowd)
-{
-    uint64_t bytes = count * call.element;
-    for (uint64_t at = crowd.worker; at < bytes; at += crowd.workers)
-        target[at] = static_cast<char>(call.neutral >> at % call.element * 8);
-}
 
 /* ---- by the scratch ---- */
 
@@ -150,18 +26,7 @@ __device__ inline uint64_t scratch_inside(const cohi_cuda_call &call, uint32_t t
 
 __device__ inline char *scratch_of(const cohi_cuda_call &call, int member, uint32_t tick)
 {
-    return reinterpret_cast<char *>(call.control[member] + scratch_inside(call, tick));
-}
-
-__device__ inline uint64_t step_first(const cohi_cuda_call &call, uint64_t step)
-{
-    return (step * gridDim.x + blockIdx.x) * call.piece;
-}
-
-__device__ inline crowd block_crowd()
-{
-    crowd crowd = {threadIdx.x, blockDim.x};
-    return crowd;
+    return reinterpret_cast<char *>(call.members[member].control + scratch_inside(call, tick));
 }
 
 /* Bytes from one piece to the next in a block's part of the scratch. */
@@ -178,7 +43,7 @@ __device__ inline void show(const cohi_cuda_call &call, uint64_t step, uint32_t 
     char *scratch = scratch_of(call, call.index, tick);
     int pieces = shown_pieces(call);
     for (int piece = 0; piece < pieces; piece++) {
-        uint64_t begins = (is_blocked_source(call.kind) ? call.firsts[piece] : 0) + first;
+        uint64_t begins = (is_blocked_source(call.kind) ? call.members[piece].first : 0) + first;
         uint64_t count = clip(piece_count(call, piece), first, call.piece);
         char *target = scratch + piece * piece_bytes(call);
         const char *from = source + begins * call.element;
@@ -196,9 +61,9 @@ __device__ inline void take_all(const cohi_cuda_call &call, uint64_t first, uint
     int piece = call.kind == ALL_TO_ALL ? call.index : 0;
     for (int i = 0; i < call.size; i++) {
         int member = (call.index + i) % call.size;
-        uint64_t count = clip(call.counts[member], first, call.piece);
+        uint64_t count = clip(call.members[member].count, first, call.piece);
         const char *from = scratch_of(call, member, tick) + piece * piece_bytes(call);
-        copy_range(target + (call.firsts[member] + first) * call.element, from,
+        copy_range(target + (call.members[member].first + first) * call.element, from,
                    count * call.element, block_crowd());
     }
 }
@@ -206,7 +71,7 @@ __device__ inline void take_all(const cohi_cuda_call &call, uint64_t first, uint
 __device__ inline void take_root(const cohi_cuda_call &call, uint64_t first, uint32_t tick)
 {
     bool scatter = call.kind == SCATTER;
-    uint64_t whole = scatter ? call.counts[call.index] : call.count;
+    uint64_t whole = scatter ? call.members[call.index].count : call.count;
     uint64_t count = clip(whole, first, call.piece);
     const char *from =
         scratch_of(call, call.root, tick) + (scatter ? call.index : 0) * piece_bytes(call);
@@ -226,19 +91,20 @@ template <class type, int OP> struct taker {
         uint64_t vectors = reinterpret_cast<uint64_t>(target) % 16 == 0 ? count / LANES : 0;
         for (uint64_t at = threadIdx.x; at < vectors; at += blockDim.x) {
             typename vector::result result = vector::widen(
-                load<uint4>(reinterpret_cast<const char *>(call.control[0] + inside), at));
+                load<uint4>(reinterpret_cast<const char *>(call.members[0].control + inside), at));
 #pragma unroll 4
             for (int m = 1; m < members; m++)
                 vector::template combine<OP>(
                     op, result,
-                    load<uint4>(reinterpret_cast<const char *>(call.control[m] + inside), at));
+                    load<uint4>(reinterpret_cast<const char *>(call.members[m].control + inside),
+                                at));
             store<uint4>(target, at, vector::finish(op, result, call.size));
         }
         for (uint64_t at = vectors * LANES + threadIdx.x; at < count; at += blockDim.x) {
-            const char *first = reinterpret_cast<const char *>(call.control[0] + inside);
+            const char *first = reinterpret_cast<const char *>(call.members[0].control + inside);
             typename type::wide result = type::widen(load<raw>(first, at));
             for (int m = 1; m < members; m++) {
-                const char *next = reinterpret_cast<const char *>(call.control[m] + inside);
+                const char *next = reinterpret_cast<const char *>(call.members[m].control + inside);
                 result = type::combine(op, result, type::widen(load<raw>(next, at)));
             }
             store<raw>(target, at, type::narrow(type::finish(op, result, call.size)));
@@ -255,7 +121,7 @@ template <class type, int OP>
 __device__ inline void take_reduced(const cohi_cuda_call &call, uint64_t first, uint32_t tick)
 {
     bool scatter = call.kind == REDUCE_SCATTER;
-    uint64_t count = clip(scatter ? call.counts[call.index] : call.count, first, call.piece);
+    uint64_t count = clip(scatter ? call.members[call.index].count : call.count, first, call.piece);
     char *target = reinterpret_cast<char *>(call.target) + first * call.element;
     int members = scanned(call);
     if (members == 0) {
@@ -355,44 +221,39 @@ __device__ inline bool sliced(const cohi_cuda_call &call, lists &lists, uint32_t
 
 /* ---- symmetric memory ---- */
 
-/* `own` and `bases`: this member's place, and where the members have that segment. */
+/* `own` and `base`: this member's place, and where the other one has that segment. */
 __device__ inline char *place_of(const cohi_cuda_call &call, int member, uint64_t place,
-                                 uint64_t own, const uint64_t *bases)
+                                 uint64_t own, uint64_t base)
 {
-    uint64_t segment = place >> 48, offset = place & ((1ull << 48) - 1), base = bases[member];
-    if (segment != own >> 48 || base == 0) {
+    uint64_t segment = COHI_CUDA_PLACE_SEGMENT(place);
+    if (segment != COHI_CUDA_PLACE_SEGMENT(own) || base == 0) {
         const uint64_t *table =
             reinterpret_cast<const uint64_t *>(own_control(call) + call.layout.bases);
-        base = table[segment * call.layout.ranks + call.ranks[member]];
+        base = table[segment * call.layout.ranks + call.members[member].rank];
     }
-    return reinterpret_cast<char *>(base + offset);
+    return reinterpret_cast<char *>(base + COHI_CUDA_PLACE_OFFSET(place));
 }
 
 /* Where a member's buffers are, from its post, which has arrived. */
 __device__ inline void read_post(const cohi_cuda_call &call, lists &lists, int member,
-                                 uint32_t block)
+                                 const cohi_cuda_post &post)
 {
-    bool own = member == call.index;
-    const cohi_cuda_post *post = post_of(call, call.index, member, block);
-    uint64_t source = __ldcg(&post->source), target = __ldcg(&post->target);
-    double scale = __ldcg(&post->scale);
-    unsigned buffers = static_cast<unsigned>(__ldcg(&post->buffers));
-    lists.source_of[member] =
-        own ? reinterpret_cast<const char *>(call.source)
-            : place_of(call, member, source, call.source_place, call.source_bases);
-    lists.target_of[member] =
-        own ? reinterpret_cast<char *>(call.target)
-            : place_of(call, member, target, call.target_place, call.target_bases);
-    lists.scales[member] = own ? call.scale : scale;
-    lists.buffers_of[member] = own ? call.buffers : buffers;
+    const cohi_cuda_member &they = call.members[member];
+    if (member == call.index) {
+        lists.source_of[member] = reinterpret_cast<const char *>(call.source);
+        lists.target_of[member] = reinterpret_cast<char *>(call.target);
+        lists.scales[member] = call.scale;
+        lists.buffers_of[member] = call.buffers;
+    } else {
+        lists.source_of[member] =
+            place_of(call, member, post.source.data, call.source_place, they.source_base);
+        lists.target_of[member] =
+            place_of(call, member, post.target.data, call.target_place, they.target_base);
+        lists.scales[member] = __longlong_as_double(static_cast<long long>(post.scale.data));
+        lists.buffers_of[member] = COHI_CUDA_PLACE_BUFFERS(post.source.data);
+    }
     if (lists.scales[member] != 1.0)
         lists.scaled = 1;
-}
-
-__device__ inline crowd grid_crowd()
-{
-    crowd crowd = {blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x};
-    return crowd;
 }
 
 /* A range that this member moves or reduces: sources and targets of consecutive members. */
@@ -416,21 +277,49 @@ __device__ inline part part_of(const cohi_cuda_call &call, int round)
     case REDUCE:
         return {0, all, first, call.root, 1, first, count};
     case REDUCE_SCATTER:
-        return {0, all, call.firsts[me], me, 1, 0, call.counts[me]};
+        return {0, all, call.members[me].first, me, 1, 0, call.members[me].count};
     case BROADCAST:
         return {call.root, 1, first, 0, all, first, count};
     case SCATTER:
-        return {call.root, 1, call.firsts[me], me, 1, 0, call.counts[me]};
+        return {call.root, 1, call.members[me].first, me, 1, 0, call.members[me].count};
     case GATHER:
-        return {me, 1, 0, call.root, 1, call.firsts[me], call.counts[me]};
+        return {me, 1, 0, call.root, 1, call.members[me].first, call.members[me].count};
     case ALL_GATHER:
-        return {member, 1, 0, me, 1, call.firsts[member], call.counts[member]};
+        return {member, 1, 0, me, 1, call.members[member].first, call.members[member].count};
     case ALL_TO_ALL:
-        return {member, 1, call.firsts[me], me, 1, call.firsts[member], call.counts[member]};
+        return {member,
+                1,
+                call.members[me].first,
+                me,
+                1,
+                call.members[member].first,
+                call.members[member].count};
     default: /* scans */
-        return {0, scanned(call), 0, me, 1, 0, call.count};
+        return {0, all, first, 0, all, first, count};
     }
 }
+
+__device__ inline bool is_scan(int kind)
+{
+    return kind == SCAN || kind == SCAN_EXCLUSIVE;
+}
+
+template <class type, int OP> struct scanner {
+    __device__ static void run(const cohi_cuda_call &call, const lists &lists, const double *scales,
+                               uint64_t count)
+    {
+        bool exclusive = call.kind == SCAN_EXCLUSIVE;
+        if (exclusive)
+            fill_neutral(call, lists.targets[0], count, grid_crowd());
+        scan_range<type, OP>(recipe_of(call, scales), lists.targets, lists.sources, call.size,
+                             exclusive, count, grid_crowd());
+    }
+};
+template <int OP> struct scanner<bytes_only, OP> {
+    __device__ static void run(const cohi_cuda_call &, const lists &, const double *, uint64_t)
+    {
+    }
+};
 
 template <class type, int OP>
 __device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
@@ -439,10 +328,6 @@ __device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
     int i = static_cast<int>(threadIdx.x);
     for (int round = 0; round < rounds; round++) {
         part part = part_of(call, round);
-        if (part.sources == 0) {
-            fill_neutral(call, reinterpret_cast<char *>(call.target), part.count, grid_crowd());
-            return;
-        }
         if (round > 0)
             __syncthreads();
         if (i < part.sources)
@@ -451,6 +336,10 @@ __device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
             lists.targets[i] = lists.target_of[part.to + i] + part.target_first * call.element;
         __syncthreads();
         const double *scales = lists.scaled ? lists.scales + part.from : nullptr;
+        if (is_scan(call.kind)) {
+            scanner<type, OP>::run(call, lists, scales, part.count);
+            return;
+        }
         reducer<type, OP>::run(recipe_of(call, scales), lists.targets, part.targets, lists.sources,
                                part.sources, part.count, call.element, grid_crowd());
     }
@@ -481,6 +370,10 @@ __device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists
     case REDUCE_SCATTER:
     case ALL_GATHER:
         return !sources;
+    case SCAN:
+        return !sources || !targets;
+    case SCAN_EXCLUSIVE: /* the first target is not stored behind the loads of its source */
+        return !sources || !targets || any & COHI_CUDA_IN_PLACE;
     default:
         return !sources || any & COHI_CUDA_IN_PLACE;
     }
@@ -491,8 +384,11 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
 {
     if (threadIdx.x == 0)
         lists.scaled = 0;
-    auto read = [&](int member) { read_post(call, lists, member, blockIdx.x); };
-    if (!meet(call, tick + 1, true, read))
+    __syncthreads();
+    auto read = [&](int member, const cohi_cuda_post &post) {
+        read_post(call, lists, member, post);
+    };
+    if (!meet_first(call, tick + 1, read))
         return false;
     tick++;
     if (must_stage(call, lists))
@@ -515,9 +411,17 @@ __device__ inline void run_whole(const cohi_cuda_call &call, lists &lists)
     if (!find_tick(call, tick))
         return;
     bool good = call.way == COHI_CUDA_DIRECT   ? direct<type, OP>(call, lists, tick)
+                : call.way == COHI_CUDA_PACKED ? packed<type, OP>(call, tick)
                 : call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, tick)
                                                : sliced<type, OP>(call, lists, tick);
     if (good)
+        keep_tick(call, tick);
+}
+
+template <class type, int OP> __device__ inline void run_packed(const cohi_cuda_call &call)
+{
+    uint32_t tick;
+    if (find_tick(call, tick) && packed<type, OP>(call, tick))
         keep_tick(call, tick);
 }
 
@@ -539,8 +443,9 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
         if (threadIdx.x == 0)
             lists.scaled = 0;
         __syncthreads();
-        if (threadIdx.x < static_cast<unsigned>(call.size))
-            read_post(call, lists, static_cast<int>(threadIdx.x), 0);
+        int member = static_cast<int>(threadIdx.x);
+        if (member < call.size)
+            read_post(call, lists, member, *post_of(call, call.index, member, 0));
         __syncthreads();
         direct_work<type, OP>(call, lists);
         return;
@@ -571,6 +476,22 @@ template <class type, int OP> __device__ inline void collective(const cohi_cuda_
         cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_call call)                \
     {                                                                                         \
         collective<type, op>(call);                                                           \
+    }
+
+/* The same for teams of up to COHI_CUDA_FEW members, who are all that the kernel gets. */
+#define COHI_CUDA_FEW_KERNEL(name, type, op)                                                  \
+    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT) \
+        cohi_cuda_##name##_few_kernel(const __grid_constant__ cohi_cuda_few_call few)         \
+    {                                                                                         \
+        collective<type, op>(reinterpret_cast<const cohi_cuda_call &>(few));                  \
+    }
+
+/* The same with nothing but packets: what is short is over sooner where the kernel is, too. */
+#define COHI_CUDA_SHORT_KERNEL(name, type, op)                                                \
+    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT) \
+        cohi_cuda_##name##_short_kernel(const __grid_constant__ cohi_cuda_few_call few)       \
+    {                                                                                         \
+        run_packed<type, op>(reinterpret_cast<const cohi_cuda_call &>(few));                  \
     }
 
 #endif

@@ -2,3 +2,5 @@
 #include "collective.cuh"
 
 COHI_CUDA_KERNEL(copy, bytes_only, ANY)
+COHI_CUDA_FEW_KERNEL(copy, bytes_only, ANY)
+COHI_CUDA_SHORT_KERNEL(copy, bytes_only, ANY)

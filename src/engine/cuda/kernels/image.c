@@ -4,6 +4,7 @@
 #include "engine/cuda/cuda.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FILES_MAX = 32 };
 
@@ -46,14 +47,15 @@ void cohi_cuda_image_close(cohi_endpoint *endpoint)
     endpoint->image = NULL;
 }
 
-coh_status cohi_cuda_image_find(const cohi_endpoint *endpoint, const char *name,
+coh_status cohi_cuda_image_find(const cohi_endpoint *endpoint, const char *file, const char *name,
                                 CUfunction *function)
 {
     CUresult result = CUDA_ERROR_NOT_FOUND;
-    for (int i = 0; i < endpoint->image->count && result != CUDA_SUCCESS; i++)
-        result =
-            endpoint->library->cuModuleGetFunction(function, endpoint->image->modules[i], name);
+    for (int i = 0; i < endpoint->image->count; i++)
+        if (strcmp(cohi_cuda_image_files[i].name, file) == 0)
+            result =
+                endpoint->library->cuModuleGetFunction(function, endpoint->image->modules[i], name);
     if (result == CUDA_SUCCESS)
         return COH_OK;
-    return cohi_cuda_fail(endpoint->library, result, "there is no kernel %s", name);
+    return cohi_cuda_fail(endpoint->library, result, "there is no kernel %s in %s", name, file);
 }

@@ -16,6 +16,9 @@ namespace
 /* Nanoseconds until a wait looks at memory of the host for the first time, and from then on. */
 constexpr uint64_t PATIENCE_NS = 20000;
 constexpr uint64_t GLANCE_NS = 10000;
+constexpr uint64_t PACKET_GLANCE_NS = 1000000;
+constexpr uint64_t TELL_NS =
+    1000000; /* from one time that the host is told of a wait to the next */
 
 /* ---- words that others write ---- */
 
@@ -35,6 +38,7 @@ __device__ inline cohi_cuda_flag load_flag(const cohi_cuda_flag *from)
     return flag;
 }
 
+/* What the block has stored before is there first. */
 __device__ inline void store_flag(cohi_cuda_flag *to, uint32_t tick, uint32_t life,
                                   uint64_t fingerprint)
 {
@@ -45,6 +49,34 @@ __device__ inline void store_flag(cohi_cuda_flag *to, uint32_t tick, uint32_t li
                  :
                  : "l"(to), "l"(low), "l"(fingerprint)
                  : "memory");
+}
+
+/* 16 bytes at once, in no order with anything else. */
+__device__ inline void store_both(void *to, uint64_t low, uint64_t high)
+{
+    asm volatile("{\n\t.reg .b128 word;\n\t"
+                 "mov.b128 word, {%1, %2};\n\t"
+                 "st.relaxed.sys.global.b128 [%0], word;\n\t}"
+                 :
+                 : "l"(to), "l"(low), "l"(high)
+                 : "memory");
+}
+
+__device__ inline void store_packet(cohi_cuda_packet *to, uint64_t data, uint64_t tag)
+{
+    store_both(to, data, tag);
+}
+
+__device__ inline cohi_cuda_packet load_packet(const cohi_cuda_packet *from)
+{
+    cohi_cuda_packet packet;
+    asm volatile("{\n\t.reg .b128 word;\n\t"
+                 "ld.relaxed.sys.global.b128 word, [%2];\n\t"
+                 "mov.b128 {%0, %1}, word;\n\t}"
+                 : "=l"(packet.data), "=l"(packet.tag)
+                 : "l"(from)
+                 : "memory");
+    return packet;
 }
 
 __device__ inline uint64_t load_acquire(const uint64_t *from)
@@ -99,7 +131,7 @@ __device__ inline void hold_up(uint32_t seed)
 
 __device__ inline char *own_control(const cohi_cuda_call &call)
 {
-    return reinterpret_cast<char *>(call.control[call.index]);
+    return reinterpret_cast<char *>(call.members[call.index].control);
 }
 
 __device__ inline cohi_cuda_mark *own_mark(const cohi_cuda_call &call)
@@ -119,9 +151,9 @@ __device__ inline cohi_cuda_post *post_of(const cohi_cuda_call &call, int reader
                                           uint32_t block)
 {
     cohi_cuda_post *posts =
-        reinterpret_cast<cohi_cuda_post *>(call.control[reader] + call.layout.posts);
+        reinterpret_cast<cohi_cuda_post *>(call.members[reader].control + call.layout.posts);
     return posts + (call.team * call.layout.blocks + block) * call.layout.ranks
-           + call.ranks[writer];
+           + call.members[writer].rank;
 }
 
 __device__ inline cohi_cuda_status *status_page(uint64_t status)
@@ -133,12 +165,13 @@ __device__ inline cohi_cuda_status *status_page(uint64_t status)
 
 __device__ inline uint64_t broken_mark(const cohi_cuda_call &call)
 {
-    return 1ull << 32 | call.life;
+    return static_cast<uint64_t>(COHI_CUDA_GIVEN_UP) << 32 | call.life;
 }
 
-__device__ inline bool is_broken(const cohi_cuda_call &call)
+/* Whether the word says that the team of the mark's life is given up. */
+__device__ inline bool is_given_up(uint64_t word, uint64_t mark)
 {
-    return load_relaxed(own_broken(call)) == broken_mark(call);
+    return word >> 32 != 0 && static_cast<uint32_t>(word) == static_cast<uint32_t>(mark);
 }
 
 __device__ inline void write_report(cohi_cuda_report *report, const cohi_cuda_report &what)
@@ -152,6 +185,26 @@ __device__ inline void write_report(cohi_cuda_report *report, const cohi_cuda_re
     store_release(&report->trouble, what.trouble);
 }
 
+/* A member has written that it will not come: all that see it report the same. */
+__device__ __noinline__ void report_refusal(uint64_t word, uint64_t status, uint32_t team,
+                                            uint32_t tick)
+{
+    if (word >> 32 < COHI_CUDA_REFUSED_BY)
+        return;
+    int rank = static_cast<int>((word >> 32) - COHI_CUDA_REFUSED_BY);
+    cohi_cuda_report report = {0, 0, tick, rank, static_cast<uint32_t>(word), COHI_CUDA_REFUSED};
+    write_report(&status_page(status)->reports[team], report);
+}
+
+__device__ inline bool is_broken(const cohi_cuda_call &call)
+{
+    uint64_t word = load_relaxed(own_broken(call));
+    if (!is_given_up(word, broken_mark(call)))
+        return false;
+    report_refusal(word, call.status, call.team, call.tick);
+    return true;
+}
+
 /* Marks the team as broken on this rank; the first to do so reports why. */
 __device__ __noinline__ void give_up(uint64_t *broken_word, uint64_t mark, uint64_t status,
                                      uint32_t team, uint64_t mine, uint64_t theirs, uint32_t tick,
@@ -159,7 +212,7 @@ __device__ __noinline__ void give_up(uint64_t *broken_word, uint64_t mark, uint6
 {
     unsigned long long *broken = reinterpret_cast<unsigned long long *>(broken_word);
     unsigned long long before = load_relaxed(broken_word);
-    while (before != mark) {
+    while (!is_given_up(before, mark)) {
         unsigned long long found = atomicCAS(broken, before, mark);
         if (found == before) {
             cohi_cuda_report report = {mine,   theirs, tick, rank, static_cast<uint32_t>(mark),
@@ -176,16 +229,25 @@ __device__ inline bool is_lost(uint64_t status, int rank)
     return load_relaxed(&status_page(status)->lost[rank / 64]) >> (rank % 64) & 1;
 }
 
-/* Of one wait: when the host is looked at, and what it has been told. */
+/* Of one wait: when the host is looked at, and when it is told of it; 0: it has not been. */
 struct patience {
-    uint64_t next_ns;
-    bool told;
+    uint64_t next_ns, tell_ns;
 };
 
 __device__ inline void tell_waiting(uint64_t status, uint32_t team, uint32_t tick, int rank)
 {
     uint64_t word = static_cast<uint64_t>(static_cast<uint32_t>(rank)) << 32 | tick;
     store_relaxed(reinterpret_cast<uint64_t *>(&status_page(status)->waiting[team]), word);
+}
+
+/* Again and again: several threads wait for different ranks, and each that goes on takes the word back. */
+__device__ inline void tell_long_wait(patience &patience, uint64_t status, uint32_t team,
+                                      uint32_t tick, int rank)
+{
+    if (patience.next_ns < patience.tell_ns)
+        return;
+    patience.tell_ns = patience.next_ns + TELL_NS;
+    tell_waiting(status, team, tick, rank);
 }
 
 /* Whether it is time to look at memory of the host. */
@@ -220,7 +282,7 @@ __device__ __noinline__ bool wait_long(const cohi_cuda_flag *flag, uint64_t *bro
                                        uint64_t status, uint32_t team, uint64_t fingerprint,
                                        uint32_t tick, int rank)
 {
-    patience patience = {0, false};
+    patience patience = {0, 0};
     bool differs = false, good = true;
     for (unsigned looks = 1;; looks++) {
         cohi_cuda_flag found = load_flag(flag);
@@ -233,7 +295,9 @@ __device__ __noinline__ bool wait_long(const cohi_cuda_flag *flag, uint64_t *bro
         }
         if (looks % 32 != 0)
             continue;
-        if (load_relaxed(broken) == mark) {
+        uint64_t word = load_relaxed(broken);
+        if (is_given_up(word, mark)) {
+            report_refusal(word, status, team, tick);
             good = false;
             break;
         }
@@ -244,11 +308,9 @@ __device__ __noinline__ bool wait_long(const cohi_cuda_flag *flag, uint64_t *bro
             good = false;
             break;
         }
-        if (!patience.told)
-            tell_waiting(status, team, tick, rank);
-        patience.told = true;
+        tell_long_wait(patience, status, team, tick, rank);
     }
-    if (patience.told)
+    if (patience.tell_ns != 0)
         tell_waiting(status, team, tick, -1);
     return good;
 }
@@ -257,25 +319,90 @@ __device__ inline bool wait_for_member(const cohi_cuda_call &call, int member, u
 {
     return wait_long(&post_of(call, call.index, member, blockIdx.x)->flag, own_broken(call),
                      broken_mark(call), call.status, call.team, call.fingerprint, tick,
-                     call.ranks[member]);
+                     static_cast<int>(call.members[member].rank));
+}
+
+__device__ inline uint64_t packet_tag(const cohi_cuda_call &call, uint32_t tick)
+{
+    return static_cast<uint64_t>(call.tag) << 32 | tick;
 }
 
 /* What other members need to know of this one's buffers. */
-__device__ inline void write_post(const cohi_cuda_call &call, cohi_cuda_post *post)
+__device__ inline void write_post(const cohi_cuda_call &call, cohi_cuda_post *post, uint32_t tick)
 {
-    post->source = call.source_place;
-    post->target = call.target_place;
-    post->scale = call.scale;
-    post->buffers = call.buffers;
+    uint64_t tag = packet_tag(call, tick);
+    store_packet(&post->source, COHI_CUDA_WITH_BUFFERS(call.source_place, call.buffers), tag);
+    store_packet(&post->target, call.target_place, tag);
+    store_packet(&post->scale, static_cast<uint64_t>(__double_as_longlong(call.scale)), tag);
+    store_both(&post->flag, static_cast<uint64_t>(call.life) << 32 | tick, call.fingerprint);
+}
+
+/* A packet that was not there at first. Whether the writer is late is seen at its flag, by other threads: here the
+ * host is looked at once in a millisecond, by one thread of a warp. False: this rank gives the team up. */
+__device__ __noinline__ bool wait_packet(const cohi_cuda_packet *at, uint64_t tag, uint64_t *broken,
+                                         uint64_t mark, uint64_t status, uint32_t team,
+                                         uint64_t fingerprint, int rank)
+{
+    uint64_t next_ns = 0;
+    for (unsigned looks = 1;; looks++) {
+        if (load_packet(at).tag == tag)
+            return true;
+        if (looks % 32 != 0)
+            continue;
+        uint64_t word = load_relaxed(broken);
+        if (is_given_up(word, mark)) {
+            report_refusal(word, status, team, static_cast<uint32_t>(tag));
+            return false;
+        }
+        uint64_t now = now_ns();
+        bool due = next_ns != 0 && now >= next_ns;
+        if (due || next_ns == 0)
+            next_ns = now + PACKET_GLANCE_NS;
+        bool first = (threadIdx.x & 31)
+                     == static_cast<unsigned>(__ffs(static_cast<int>(__activemask())) - 1);
+        if (due && first && is_lost(status, rank)) {
+            give_up(broken, mark, status, team, fingerprint, 0, static_cast<uint32_t>(tag), rank,
+                    COHI_CUDA_LOST);
+            return false;
+        }
+    }
+}
+
+/* A member's packet, of which `found` was there at first. */
+__device__ inline bool take_packet(const cohi_cuda_call &call, const cohi_cuda_packet *at,
+                                   uint64_t tag, int member, cohi_cuda_packet &found)
+{
+    if (found.tag == tag)
+        return true;
+    bool good = wait_packet(at, tag, own_broken(call), broken_mark(call), call.status, call.team,
+                            call.fingerprint, static_cast<int>(call.members[member].rank));
+    found = load_packet(at);
+    return good;
+}
+
+/* A member's post. All of it is asked for at once; what is not there yet is waited for. */
+__device__ inline bool take_post(const cohi_cuda_call &call, int member, uint32_t tick,
+                                 cohi_cuda_post &found)
+{
+    const cohi_cuda_post *post = post_of(call, call.index, member, blockIdx.x);
+    uint64_t tag = packet_tag(call, tick);
+    bool differs = false;
+    found.source = load_packet(&post->source);
+    found.target = load_packet(&post->target);
+    found.scale = load_packet(&post->scale);
+    found.flag = load_flag(&post->flag);
+    bool came = has_come(found.flag, call.life, tick, call.fingerprint, &differs) && !differs;
+    return (came || wait_for_member(call, member, tick))
+           && take_packet(call, &post->source, tag, member, found.source)
+           && take_packet(call, &post->target, tag, member, found.target)
+           && take_packet(call, &post->scale, tag, member, found.scale);
 }
 
 /*
  * All threads of the block call it. What they stored before is seen by the members' same block afterwards. False:
- * this rank gives the team up. With `posts`, each member's post is told to `reader` by the thread that has waited for
- * it.
+ * this rank gives the team up.
  */
-template <class reader>
-__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool posts, reader read)
+__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)
 {
     hold_up(call.delay);
     __syncthreads();
@@ -283,28 +410,35 @@ __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool post
     int member = static_cast<int>(threadIdx.x);
     if (member < call.size) {
         cohi_cuda_post *post = post_of(call, member, call.index, blockIdx.x);
-        if (posts)
-            write_post(call, post);
         store_flag(&post->flag, tick, call.life, call.fingerprint);
         if (member != call.index)
             good = wait_for_member(call, member, tick);
-        if (posts && good)
-            read(member);
     }
     good = __syncthreads_and(good);
     hold_up(call.delay);
     return good;
 }
 
-struct no_reader {
-    __device__ void operator()(int) const
-    {
-    }
-};
-
-__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)
+/*
+ * The same at the beginning of a kernel, which has stored nothing: what was on the stream before is there for all
+ * to see, so that no fence is needed. Each member's post is told to `read` by the thread that has waited for it.
+ */
+template <class reader>
+__device__ inline bool meet_first(const cohi_cuda_call &call, uint32_t tick, reader read)
 {
-    return meet(call, tick, false, no_reader());
+    hold_up(call.delay);
+    bool good = true;
+    int member = static_cast<int>(threadIdx.x);
+    if (member < call.size) {
+        cohi_cuda_post post;
+        write_post(call, post_of(call, member, call.index, blockIdx.x), tick);
+        good = member == call.index || take_post(call, member, tick, post);
+        if (good)
+            read(member, post);
+    }
+    good = __syncthreads_and(good);
+    hold_up(call.delay);
+    return good;
 }
 
 /* The tick that this block of the team was at last. False: this rank has given the team up. Both words are asked
@@ -318,7 +452,10 @@ __device__ inline bool find_tick(const cohi_cuda_call &call, uint32_t &tick)
                  : "l"(own_mark(call)), "l"(own_broken(call))
                  : "memory");
     tick = static_cast<uint32_t>(mark >> 32) == call.life ? static_cast<uint32_t>(mark) : 0;
-    return broken != broken_mark(call);
+    if (!is_given_up(broken, broken_mark(call)))
+        return true;
+    report_refusal(broken, call.status, call.team, tick);
+    return false;
 }
 
 __device__ inline void keep_tick(const cohi_cuda_call &call, uint32_t tick)
@@ -336,9 +473,7 @@ __device__ inline void post_to_all(const cohi_cuda_call &call)
     int member = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (member >= call.size)
         return;
-    cohi_cuda_post *post = post_of(call, member, call.index, 0);
-    write_post(call, post);
-    store_flag(&post->flag, call.tick, call.life, call.fingerprint);
+    write_post(call, post_of(call, member, call.index, 0), call.tick);
 }
 
 /* All threads of the block call it, when the members' posts have arrived, or will not. */
@@ -351,11 +486,11 @@ __device__ inline bool compare_posts(const cohi_cuda_call &call)
         bool differs = false;
         uint32_t begun = call.tick - static_cast<uint32_t>(call.step);
         bool came = has_come(found, call.life, begun, call.fingerprint, &differs);
-        bool lost = is_lost(call.status, call.ranks[member]);
+        bool lost = is_lost(call.status, static_cast<int>(call.members[member].rank));
         good = came && !differs && !lost;
         if (!good)
             give_up(own_broken(call), broken_mark(call), call.status, call.team, call.fingerprint,
-                    found.fingerprint, call.tick, call.ranks[member],
+                    found.fingerprint, call.tick, static_cast<int>(call.members[member].rank),
                     lost || !came ? COHI_CUDA_LOST : COHI_CUDA_MISMATCH);
     }
     return __syncthreads_and(good);

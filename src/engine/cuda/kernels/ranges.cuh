@@ -149,17 +149,17 @@ __device__ __noinline__ void copy_to_many(char *const *targets, int target_count
 
 /* ---- reductions ---- */
 
-/* 16 bytes, and what they are reduced as. */
-template <class type> struct vector_of {
-    static constexpr int LANES = 16 / sizeof(typename type::raw);
+/* A word of several elements, and what they are reduced as. */
+template <class type, class word = uint4> struct vector_of {
+    static constexpr int LANES = sizeof(word) / sizeof(typename type::raw);
     union form {
-        uint4 whole;
+        word whole;
         typename type::raw each[LANES];
     };
     struct result {
         typename type::wide each[LANES];
     };
-    __device__ static result widen(uint4 whole)
+    __device__ static result widen(word whole)
     {
         form form;
         form.whole = whole;
@@ -169,7 +169,7 @@ template <class type> struct vector_of {
             result.each[i] = type::widen(form.each[i]);
         return result;
     }
-    template <int OP> __device__ static void combine_as(result &into, uint4 whole)
+    template <int OP> __device__ static void combine_as(result &into, word whole)
     {
         form form;
         form.whole = whole;
@@ -177,7 +177,7 @@ template <class type> struct vector_of {
         for (int i = 0; i < LANES; i++)
             into.each[i] = type::combine(OP, into.each[i], type::widen(form.each[i]));
     }
-    template <int OP> __device__ static void combine(int op, result &into, uint4 whole)
+    template <int OP> __device__ static void combine(int op, result &into, word whole)
     {
         switch (OP == ANY ? op : OP) {
         case PRODUCT:
@@ -202,12 +202,21 @@ template <class type> struct vector_of {
             combine_as<SUM>(into, whole);
         }
     }
-    __device__ static uint4 finish(int op, const result &result, int ranks)
+    __device__ static word finish(int op, const result &result, int ranks)
     {
         form form;
 #pragma unroll
         for (int i = 0; i < LANES; i++)
             form.each[i] = type::narrow(type::finish(op, result.each[i], ranks));
+        return form.whole;
+    }
+    __device__ static word scaled(word whole, double scale)
+    {
+        form form;
+        form.whole = whole;
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            form.each[i] = type::narrow(type::scaled(type::widen(form.each[i]), scale));
         return form.whole;
     }
 };
@@ -338,6 +347,94 @@ __device__ __noinline__ void reduce_range(recipe recipe, char *const *targets, i
     }
     reduce_elements<type, OP>(recipe, targets, target_count, sources, source_count, done, count,
                               crowd);
+}
+
+/* ---- scans ---- */
+
+/* Vectors of all sources, in flight together; each target gets what the sources up to its own come to, or up to the
+ * one before. A vector of the source is loaded before its target is stored, which may be the same. */
+template <class type, int OP, int FLIGHT>
+__device__ inline uint64_t scan_vectors(recipe recipe, int op, char *const *targets,
+                                        const char *const *sources, int members, bool exclusive,
+                                        uint64_t count, uint64_t at, uint64_t by)
+{
+    typedef vector_of<type> vector;
+    for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
+        typename vector::result sums[FLIGHT];
+        uint4 next[FLIGHT], loaded[FLIGHT];
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            next[i] = load<uint4>(sources[0], at + i * by);
+        for (int m = 0; m < members; m++) {
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                loaded[i] = next[i];
+            if (m + 1 < members) {
+#pragma unroll
+                for (int i = 0; i < FLIGHT; i++)
+                    next[i] = load<uint4>(sources[m + 1], at + i * by);
+            }
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++) {
+                if (exclusive && m > 0)
+                    store<uint4>(targets[m], at + i * by,
+                                 vector::finish(op, sums[i], recipe.ranks));
+                if (m == 0)
+                    sums[i] = vector::widen(loaded[i]);
+                else
+                    vector::template combine<OP>(op, sums[i], loaded[i]);
+                if (!exclusive)
+                    store<uint4>(targets[m], at + i * by,
+                                 vector::finish(op, sums[i], recipe.ranks));
+            }
+        }
+    }
+    return at;
+}
+
+template <class type, int OP>
+__device__ inline void scan_elements(recipe recipe, int op, char *const *targets,
+                                     const char *const *sources, int members, bool exclusive,
+                                     uint64_t count, uint64_t at, uint64_t by)
+{
+    typedef typename type::raw raw;
+    for (; at < count; at += by) {
+        typename type::wide sum = typename type::wide();
+        for (int m = 0; m < members; m++) {
+            typename type::wide next = type::widen(load<raw>(sources[m], at));
+            if (recipe.scales && recipe.scales[m] != 1.0)
+                next = type::widen(type::narrow(type::scaled(next, recipe.scales[m])));
+            if (exclusive && m > 0)
+                store<raw>(targets[m], at, type::narrow(type::finish(op, sum, recipe.ranks)));
+            sum = m == 0 ? next : type::combine(op, sum, next);
+            if (!exclusive)
+                store<raw>(targets[m], at, type::narrow(type::finish(op, sum, recipe.ranks)));
+        }
+    }
+}
+
+/* targets[m][i] = sources[0][i] op ... op sources[m][i], or without the last of these, where targets[0] is left as
+ * it is. */
+template <class type, int OP>
+__device__ __noinline__ void scan_range(recipe recipe, char *const *targets,
+                                        const char *const *sources, int members, bool exclusive,
+                                        uint64_t count, crowd crowd)
+{
+    constexpr uint64_t LANES = vector_of<type>::LANES;
+    const int op = OP == ANY ? recipe.op : OP;
+    const uint64_t by = crowd.workers;
+    uint64_t done = 0;
+    if (!recipe.scales && all_aligned<uint4>(sources, members, targets, members)) {
+        uint64_t vectors = count / LANES, at = crowd.worker;
+        if (OP != ANY)
+            at = scan_vectors<type, OP, 4>(recipe, op, targets, sources, members, exclusive,
+                                           vectors, at, by);
+        scan_vectors<type, OP, 1>(recipe, op, targets, sources, members, exclusive, vectors, at,
+                                  by);
+        done = vectors * LANES;
+    }
+    scan_elements<type, OP>(recipe, op, targets, sources, members, exclusive, count,
+                            done + crowd.worker, by);
 }
 
 /* A source as others are to see it: multiplied by its scale. */

@@ -43,7 +43,7 @@ extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cu
 {
     const uint64_t *at = reinterpret_cast<const uint64_t *>(word.word);
     const uint32_t team = COHI_CUDA_TEAMS;
-    patience patience = {0, false};
+    patience patience = {0, 0};
     for (unsigned looks = 1; !holds(word.compare, load_acquire(at), word.value); looks++) {
         if (looks % 32 != 0 || !runs_out(patience))
             continue;
@@ -53,11 +53,9 @@ extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cu
             write_report(&status_page(word.status)->reports[team], report);
             break;
         }
-        if (!patience.told)
-            tell_waiting(word.status, team, 0, word.rank);
-        patience.told = true;
+        tell_long_wait(patience, word.status, team, static_cast<uint32_t>(word.value), word.rank);
     }
-    if (patience.told)
+    if (patience.tell_ns != 0)
         tell_waiting(word.status, team, 0, -1);
 }
 
