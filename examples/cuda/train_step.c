@@ -135,6 +135,7 @@ int main(void)
     train(world, on_card, cuda_kernel(kernels_text, "gradient"),
           cuda_kernel(kernels_text, "update"));
 
+    check(coh_barrier(world)); /* rank 0's last step is over, too */
     check(coh_get(world, weights, on_card->weights, sizeof weights, rank));
     check(coh_get(world, first, on_card->weights, sizeof first, 0));
     int differs = memcmp(weights, first, sizeof first) != 0;
