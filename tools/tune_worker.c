@@ -16,18 +16,14 @@
 
 enum {
     FRESH_BYTES = 16 << 10,
-    HEAP_BYTES = 4 << 20, /* for the longest message */
     SAMPLES = 31,
-    MESSAGE_SAMPLES = 5,
     TURNS = 2000,
-    MESSAGES = 200,
-    TAG = 1,
 };
 
 struct tuner {
     coh_world *world;
     int rank;
-    char *mine, *theirs; /* HEAP_BYTES of the heap each */
+    char *mine, *theirs; /* FRESH_BYTES of the heap each */
     char *target;        /* private */
     cohi_bench_board *board;
     cohi_limit_line *lines[2];
@@ -73,7 +69,7 @@ static double time_fresh(struct tuner *tuner)
     return best;
 }
 
-/* ---- calls, messages ---- */
+/* ---- calls ---- */
 
 /* In a team of one nobody is waited for: what is left is the call. */
 static coh_status time_call(struct tuner *tuner, double *call)
@@ -93,60 +89,22 @@ static coh_status time_call(struct tuner *tuner, double *call)
     return coh_team_destroy(alone);
 }
 
-static coh_status bounce(struct tuner *tuner, size_t bytes)
-{
-    coh_team *team = coh_team_world(tuner->world);
-    int peer = !tuner->rank;
-    coh_status status = COH_OK;
-    if (tuner->rank == 0)
-        status = coh_send(team, peer, TAG, tuner->mine, bytes);
-    if (status == COH_OK)
-        status = coh_receive(team, peer, TAG, tuner->mine, bytes, NULL);
-    if (status == COH_OK && tuner->rank == 1)
-        status = coh_send(team, peer, TAG, tuner->mine, bytes);
-    return status;
-}
-
-/* One way. */
-static coh_status time_message(struct tuner *tuner, size_t bytes, int messages, double *each)
-{
-    double samples[MESSAGE_SAMPLES];
-    coh_status status = bounce(tuner, bytes);
-    for (size_t i = 0; i < MESSAGE_SAMPLES && status == COH_OK; i++) {
-        uint64_t start = cohi_now_ns();
-        for (int turn = 0; turn < messages && status == COH_OK; turn++)
-            status = bounce(tuner, bytes);
-        samples[i] = cohi_bench_each(status, start, 2 * (uint64_t)messages);
-    }
-    if (status == COH_OK)
-        *each = median_of(samples, MESSAGE_SAMPLES);
-    return status;
-}
-
-/* ---- */
-
 static coh_status measure(struct tuner *tuner)
 {
-    enum { LONG_BYTES = 4 << 20, FEW = 4 };
-    double call = 0, message = 0, long_message = 0;
+    double call = 0;
     coh_status status = time_call(tuner, &call);
-    if (status == COH_OK)
-        status = time_message(tuner, sizeof(uint64_t), MESSAGES, &message);
-    if (status == COH_OK)
-        status = time_message(tuner, LONG_BYTES, FEW, &long_message);
     if (status != COH_OK)
         return status;
-    double take = time_fresh(tuner), byte = fmax(long_message - message, 1) / LONG_BYTES;
+    double take = time_fresh(tuner);
     if (tuner->rank == 0)
-        printf("call %.6g\ntake %.6g\nmessage %.6g\nmessage_byte %.6g\n", call, take, message,
-               byte);
+        printf("call %.6g\ntake %.6g\n", call, take);
     fflush(stdout);
     return COH_OK;
 }
 
 static coh_status make_memory(struct tuner *tuner)
 {
-    coh_status status = coh_align(tuner->world, 4096, HEAP_BYTES, (void **)&tuner->mine);
+    coh_status status = coh_align(tuner->world, 4096, FRESH_BYTES, (void **)&tuner->mine);
     if (status == COH_OK)
         status = coh_calloc(tuner->world, 1, sizeof *tuner->board, (void **)&tuner->board);
     if (status == COH_OK)
@@ -154,10 +112,10 @@ static coh_status make_memory(struct tuner *tuner)
     for (int rank = 0; rank < 2 && status == COH_OK; rank++)
         status = coh_ptr(tuner->world, tuner->board->meeting, rank, (void **)&tuner->lines[rank]);
     tuner->meeting = (cohi_limit_meeting){tuner->lines, 2, tuner->rank};
-    tuner->target = aligned_alloc(4096, HEAP_BYTES);
+    tuner->target = aligned_alloc(4096, FRESH_BYTES);
     if (!tuner->target)
         return COH_NO_MEMORY;
-    memset(tuner->target, 0, HEAP_BYTES);
+    memset(tuner->target, 0, FRESH_BYTES);
     return status;
 }
 
@@ -168,12 +126,14 @@ static coh_status run(coh_world *world)
     if (status == COH_OK)
         status = measure(&tuner);
     free(tuner.target);
+    if (status == COH_OK)
+        status = cohi_tune_card(world);
     coh_status left = coh_finalize(world);
     return status == COH_OK ? left : status;
 }
 
 /* What the user forces on collectives is no fact of the host. */
-static void forget_choices(void)
+void cohi_tune_forget_choices(void)
 {
     static const char *const forcing[] = {"COHORT_DETERMINISTIC",
 #define VARIABLE(field, type, variable, default_text, help) variable,
@@ -189,7 +149,7 @@ int cohi_tune_worker(void)
     coh_world *world;
     coh_options options = COH_OPTIONS_INIT;
     options.engine = "shm";
-    forget_choices();
+    cohi_tune_forget_choices();
     coh_status status = coh_init(&options, &world);
     if (status == COH_OK && coh_size(world) == 2)
         status = run(world);

@@ -189,7 +189,9 @@ static int take_peer(cohi_bench_options *options, const char *flag, const char *
             used +=
                 (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", name);
     }
-    cohi_fail(COH_INVALID_ARGUMENT, "%s: there is no peer '%s'; there are %s, installed, none",
+    cohi_fail(COH_INVALID_ARGUMENT,
+              "%s: there is no peer '%s'; there are %s, installed, none; over TCP, by cohort bench "
+              "links, also gloo and mlx",
               flag, text, known);
     return -1;
 }

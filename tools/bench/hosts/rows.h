@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { ROWS_BYTES_MAX = 4 << 20 };
+enum { ROWS_BYTES_MAX = 64 << 20 };
 
 /* Does it once; both ranks call it. A message goes there and back. */
 typedef void rows_once(size_t bytes);
@@ -18,7 +18,8 @@ typedef void rows_once(size_t bytes);
 static const struct rows_size {
     size_t bytes;
     int count;
-} rows_sizes[] = {{8, 2000}, {4096, 1000}, {65536, 300}, {1 << 20, 40}, {ROWS_BYTES_MAX, 10}};
+} rows_sizes[] = {{8, 2000},     {1024, 1000},  {65536, 300},
+                  {1 << 20, 40}, {16 << 20, 4}, {ROWS_BYTES_MAX, 2}};
 
 static double rows_now_ns(void)
 {

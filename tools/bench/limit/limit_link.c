@@ -159,3 +159,69 @@ int cohi_limit_link_move(cohi_limit_link *link, char *memory, uint64_t bytes)
         failed = link->leads ? take(link, &done, 1) : give(link, &done, 1);
     return failed ? -1 : 0;
 }
+
+/* ---- both ways at once ---- */
+
+static int exchange_clear(int fd, const char *out, uint64_t out_bytes, char *in, uint64_t in_bytes)
+{
+    uint64_t sent = 0, got = 0;
+    while (sent < out_bytes || got < in_bytes) {
+        ssize_t moved = sent < out_bytes ? send(fd, out + sent, out_bytes - sent, MSG_NOSIGNAL) : 0;
+        if (moved < 0 && errno != EAGAIN && errno != EINTR)
+            return -1;
+        sent += moved > 0 ? (uint64_t)moved : 0;
+        moved = got < in_bytes ? recv(fd, in + got, in_bytes - got, 0) : 1;
+        if (moved == 0 || (moved < 0 && errno != EAGAIN && errno != EINTR))
+            return -1;
+        got += got < in_bytes && moved > 0 ? (uint64_t)moved : 0;
+    }
+    return 0;
+}
+
+/* A record each way at a time: the sockets have room for one. */
+static int exchange_sealed(cohi_limit_link *link, const char *out, uint64_t out_bytes, char *in,
+                           uint64_t in_bytes)
+{
+    int failed = 0;
+    for (uint64_t at = 0; (at < out_bytes || at < in_bytes) && !failed;
+         at += COHI_SEAL_PLAIN_BYTES) {
+        uint64_t go = at < out_bytes ? out_bytes - at : 0, come = at < in_bytes ? in_bytes - at : 0;
+        go = go < COHI_SEAL_PLAIN_BYTES ? go : COHI_SEAL_PLAIN_BYTES;
+        come = come < COHI_SEAL_PLAIN_BYTES ? come : COHI_SEAL_PLAIN_BYTES;
+        failed = (go && send_sealed(link, out + at, go))
+                 || (come && receive_sealed(link, in + at, come));
+    }
+    return failed ? -1 : 0;
+}
+
+static int exchange(cohi_limit_link *link, const char *out, uint64_t out_bytes, char *in,
+                    uint64_t in_bytes)
+{
+    return link->seals.out ? exchange_sealed(link, out, out_bytes, in, in_bytes)
+                           : exchange_clear(link->fd, out, out_bytes, in, in_bytes);
+}
+
+/* Sixteen at a time, which compilers turn into vectors. */
+static void add(float *restrict target, const float *restrict left, const float *restrict right,
+                uint64_t count)
+{
+    uint64_t i = 0;
+    for (; i + 16 <= count; i += 16)
+        for (int k = 0; k < 16; k++)
+            target[i + (uint64_t)k] = left[i + (uint64_t)k] + right[i + (uint64_t)k];
+    for (; i < count; i++)
+        target[i] = left[i] + right[i];
+}
+
+int cohi_limit_link_reduce(cohi_limit_link *link, const char *source, char *target, char *scratch,
+                           uint64_t bytes)
+{
+    uint64_t low = bytes / 2 / sizeof(float) * sizeof(float), high = bytes - low;
+    uint64_t mine = link->leads ? 0 : low, theirs = link->leads ? low : 0;
+    uint64_t own = link->leads ? low : high, other = link->leads ? high : low;
+    if (exchange(link, source + theirs, other, scratch, own) != 0)
+        return -1;
+    add((float *)(target + mine), (const float *)(source + mine), (const float *)scratch,
+        own / sizeof(float));
+    return exchange(link, target + mine, own, target + theirs, other);
+}

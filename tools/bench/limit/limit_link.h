@@ -31,4 +31,9 @@ int cohi_limit_link_turns(cohi_limit_link *link, uint64_t bytes, uint64_t repeat
 /* All of `memory` to the other side's, in pieces of a megabyte, or records; then a byte comes back. */
 int cohi_limit_link_move(cohi_limit_link *link, char *memory, uint64_t bytes);
 
+/* An all_reduce of floats between the two, half each: the other half goes, this one comes and is added
+ * into `target`, and both halves of that are exchanged. `scratch` has room for half. */
+int cohi_limit_link_reduce(cohi_limit_link *link, const char *source, char *target, char *scratch,
+                           uint64_t bytes);
+
 #endif

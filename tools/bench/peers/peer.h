@@ -146,6 +146,12 @@ static inline double peer_measure(const struct peer_long_rounds *longer, peer_ru
     return rounds[PEER_ROUNDS / 2];
 }
 
+/* Of an all_reduce over a network, in a round. */
+static inline uint64_t peer_link_repeats(size_t bytes)
+{
+    return bytes <= 64 << 10 ? 100 : bytes <= 1 << 20 ? 10 : 2;
+}
+
 static inline void peer_tell(const char *benchmark, size_t bytes, double nanoseconds)
 {
     printf("cohort-peer %s %zu %.3f\n", benchmark, bytes, nanoseconds);
