@@ -254,7 +254,7 @@ bool call_rig_open(call_rig *rig, coh_world *world, size_t bytes)
 {
     *rig = (call_rig){.world = world};
     rig->room = (bytes + 3 * CALL_GUARD + 63) / 64 * 64; /* a third for the shift */
-    bool memory = strcmp(coh_engine(world), "sim:channel") != 0;
+    bool memory = test_has_memory(coh_engine(world));
     if (memory && !CHECK_OK(coh_malloc(world, 2 * rig->room, (void **)&rig->heap)))
         return false;
     rig->own = aligned_alloc(64, 2 * rig->room);

@@ -140,7 +140,7 @@ static void functions_in_order(test_rank *self)
     static area private_areas[TEST_RANKS_MAX];
     bool slow = strncmp(self->engine, "sim", 3) == 0;
     area *mine = &private_areas[self->rank], *shared = NULL;
-    if (strcmp(self->engine, "sim:channel") != 0 && !CHECK_OK(COH_MALLOC(self->world, 1, &shared)))
+    if (test_has_memory(self->engine) && !CHECK_OK(COH_MALLOC(self->world, 1, &shared)))
         return;
     for (size_t i = 0; i < sizeof counts / sizeof *counts && !(slow && counts[i] > 1000); i++)
         if (!every_kind(self, mine, counts[i]) || (shared && !every_kind(self, shared, counts[i])))
@@ -274,8 +274,7 @@ static void forced_in_order(test_rank *self)
     for (unsigned i = 0; (row = cohi_algorithm_at(i)) && !test_failed(); i++) {
         char knobs[96];
         bool reduces = row->kind < sizeof kinds / sizeof *kinds && kinds[row->kind];
-        bool levels =
-            test_hosts > 1 && test_hosts < self->size && strcmp(self->engine, "sim:channel") != 0;
+        bool levels = test_hosts > 1 && test_hosts < self->size && test_has_memory(self->engine);
         bool by_place = strcmp(row->name, "two-shot") == 0 || strcmp(row->name, "direct") == 0;
         if (!reduces || !(row->traits & COHI_RANK_ORDER) || (!mapped && row->traits & COHI_MAPPED)
             || (!levels && row->traits & COHI_BY_LEVELS)

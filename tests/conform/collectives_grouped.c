@@ -115,7 +115,7 @@ static void grouped_as_one_by_one(test_rank *self)
     char *memory = malloc(room_of_all()), *shared = NULL;
     for (int i = 0; i < 2 && !test_failed(); i++)
         perform(self, memory, i == 1);
-    if (strcmp(self->engine, "sim:channel") != 0 && !test_failed()
+    if (test_has_memory(self->engine) && !test_failed()
         && CHECK_OK(COH_MALLOC(self->world, room_of_all(), &shared))
         && perform(self, shared, false))
         CHECK_OK(coh_free(self->world, shared));

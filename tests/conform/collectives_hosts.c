@@ -101,7 +101,7 @@ static void no_memory_in_the_middle(test_rank *self)
         source[i] = self->rank;
     }
     bool shares = test_hosts > 1 && test_hosts < self->size; /* some do a host, and are mapped */
-    if (!shares || strcmp(self->engine, "sim:channel") == 0)
+    if (!shares || !test_has_memory(self->engine))
         return;
     CHECK_REFUSED(coh_all_to_all_v(team, COH_I32, source, &parts, target, &parts), COH_NO_MEMORY,
                   self->rank == 1 ? "COHORT_FAULT" : "rank 1");

@@ -112,8 +112,7 @@ static void scaled_by_member(test_rank *self)
     bool slow = strncmp(self->engine, "sim", 3) == 0;
     size_t room = (size_t)(slow ? 102 : MOST) * 8 * (size_t)self->size;
     unsigned char *private_memory = malloc(2 * room), *shared = NULL;
-    if (strcmp(self->engine, "sim:channel") != 0
-        && !CHECK_OK(COH_MALLOC(self->world, 2 * room, &shared)))
+    if (test_has_memory(self->engine) && !CHECK_OK(COH_MALLOC(self->world, 2 * room, &shared)))
         return;
     for (size_t i = 0; i < 4 && !(slow && counts[i] > 102) && !test_failed(); i++)
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes && !test_failed(); d++)

@@ -442,7 +442,7 @@ static void handles_after_finalize(test_rank *self)
 static void no_memory_no_heap(test_rank *self)
 {
     coh_heap *heap = NULL;
-    CHECK_REFUSED(coh_heap_create(self->world, NULL, &heap), COH_UNSUPPORTED, "sim:channel");
+    CHECK_REFUSED(coh_heap_create(self->world, NULL, &heap), COH_UNSUPPORTED, self->engine);
     CHECK(heap == NULL && coh_heap_default(self->world) == NULL);
     CHECK_OK(coh_barrier(self->world));
 }
@@ -483,7 +483,7 @@ const test_case conform_heaps[] = {
     CASE(races_in_a_further_heap, "S54", ON_MAPPED, FROM_TWO, .environment = "COHORT_CHECK=order"),
     CASE(refusals, "S55", ON_MEMORY, ANY_SIZE),
     CASE(handles_after_finalize, "S55", ON_MEMORY, ANY_SIZE),
-    CASE(no_memory_no_heap, "S55", ON_CHANNEL, ANY_SIZE),
+    CASE(no_memory_no_heap, "S55", ON_CHANNEL | ON_MLX, ANY_SIZE),
     CASE(driven_ranks_have_one, "S55", ON_THREADS | ON_SIM, SIZE(1), .mode = TEST_ALONE),
 };
 CONFORM_COUNT(heaps);

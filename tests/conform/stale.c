@@ -23,7 +23,7 @@ static const size_t counts[TEST_RANKS_MAX];
 static bool keep_memory(test_rank *self, struct kept *kept)
 {
     coh_world *world = self->world;
-    if (strcmp(self->engine, "sim:channel") == 0)
+    if (!test_has_memory(self->engine))
         return true;
     return CHECK_OK(coh_calloc(world, 8, sizeof *kept->words, (void **)&kept->words))
            && CHECK_OK(coh_array_malloc(world, COH_U64, 8, &kept->array, NULL))

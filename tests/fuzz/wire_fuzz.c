@@ -35,6 +35,12 @@ static void on_silent(void *world, int rank, uint64_t silent_ns)
     (void)silent_ns;
 }
 
+static void on_mute(void *world, int rank)
+{
+    (void)world;
+    (void)rank;
+}
+
 static void on_arrived(void *world)
 {
     (void)world;
@@ -54,6 +60,7 @@ static void on_message(void *world, int from, const void *bytes, size_t count)
 static const cohi_upcalls upcalls = {.lost = on_lost,
                                      .left = on_left,
                                      .silent = on_silent,
+                                     .mute = on_mute,
                                      .attend = on_arrived,
                                      .arrived = on_arrived,
                                      .deliver = on_message};

@@ -36,12 +36,13 @@ enum {
     ON_CHANNEL = 8, /* sim:channel, which has no one-sided memory */
     ON_TCP =
         16, /* and ucx, mpi: processes that play several hosts, mapped inside of one, links between */
+    ON_MLX = 64,  /* mlx:ring: processes that have messages alone */
     ON_CARD = 32, /* with --heap cuda too: the body reaches symmetric memory by calls alone */
     ON_MAPPED = ON_THREADS | ON_SHM,
     ON_PROCESSES = ON_SHM | ON_TCP,
     ON_MEMORY = ON_MAPPED | ON_SIM | ON_TCP,
     ON_CREW = ON_THREADS | ON_SIM | ON_CHANNEL, /* ranks inside one process */
-    ON_ALL = ON_MEMORY | ON_CHANNEL
+    ON_ALL = ON_MEMORY | ON_CHANNEL | ON_MLX
 };
 
 /* Sizes a case is for, as a mask of 1 << n. */
@@ -62,6 +63,9 @@ extern int test_hosts;
 
 /* Whether the engine's ranks are processes. */
 bool test_has_processes(const char *engine);
+
+/* Whether it has one-sided memory, or messages alone. */
+bool test_has_memory(const char *engine);
 
 /* Whether it joins hosts by links, inside of which ranks are mapped. */
 bool test_has_links(const char *engine);

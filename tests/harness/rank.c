@@ -60,7 +60,7 @@ bool test_looks_for_races(void)
 int test_scaled(const test_rank *self, int iterations)
 {
     int scaled = TEST_SANITIZED ? iterations / 10 : iterations;
-    if (strncmp(self->engine, "sim", 3) == 0)
+    if (strncmp(self->engine, "sim", 3) == 0 || strncmp(self->engine, "mlx", 3) == 0)
         scaled /= 10;
     return scaled > 1 ? scaled : 1;
 }

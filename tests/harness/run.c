@@ -20,7 +20,13 @@ static const double SANITIZED_STRETCH = 3;
 
 bool test_has_processes(const char *engine)
 {
-    return strcmp(engine, "shm") == 0 || test_has_links(engine);
+    return strcmp(engine, "shm") == 0 || strcmp(engine, "nvshmem") == 0
+           || strcmp(engine, "mlx:ring") == 0 || test_has_links(engine);
+}
+
+bool test_has_memory(const char *engine)
+{
+    return strcmp(engine, "sim:channel") != 0 && strcmp(engine, "mlx:ring") != 0;
 }
 
 bool test_has_links(const char *engine)
@@ -146,9 +152,8 @@ static test_rank rank_of(const test_job *job, int rank)
 static void drop_sockets(void)
 {
     for (int i = 0; i < TEST_IDS; i++) {
-        int listener = cohi_root_claim(&test_page_get()->ids[i]);
-        if (listener >= 0)
-            close(listener);
+        cohi_listeners listeners = cohi_root_claim(&test_page_get()->ids[i]);
+        cohi_listeners_close(&listeners);
     }
 }
 

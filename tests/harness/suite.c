@@ -20,6 +20,8 @@ static const struct engine_row {
 } engines[] = {
     {"threads", ON_THREADS},     {"shm", ON_SHM}, {"tcp", ON_TCP},         {"sim", ON_SIM},
     {"sim:channel", ON_CHANNEL}, {"ucx", ON_TCP}, {"mpi:openmpi", ON_TCP}, {"mpi:mpich", ON_TCP},
+    {"nvshmem", ON_SHM}, /* heaps on a card */
+    {"mlx:ring", ON_MLX},
 };
 
 enum { ENGINES = sizeof engines / sizeof *engines, SIZE_MOST = 16 };
@@ -121,7 +123,8 @@ static void add_plan(struct plans *plans, const struct plan *plan)
 /* Engines whose library may be missing; the others are always there. */
 static bool has_library(const char *engine)
 {
-    return strcmp(engine, "ucx") == 0 || test_needs_places(engine);
+    return strcmp(engine, "ucx") == 0 || strcmp(engine, "nvshmem") == 0
+           || strcmp(engine, "mlx:ring") == 0 || test_needs_places(engine);
 }
 
 static void add_row(struct plans *plans, const struct choice *choice, const test_case *row,
@@ -150,7 +153,8 @@ static int usage(const char *program, const char *complaint, const char *value)
     fprintf(
         stderr,
         "%s: %s '%s'\n"
-        "usage: %s [--engine threads|shm|tcp|ucx|mpi:openmpi|mpi:mpich|sim|sim:channel]\n"
+        "usage: %s [--engine threads|shm|tcp|ucx|mpi:openmpi|mpi:mpich|mlx:ring|nvshmem|sim|"
+        "sim:channel]\n"
         "       [--ranks 1..%d] [--case NAME]\n"
         "       [--check on|order] [--hosts K] [--testbed NAME] [--heap 1..62|cuda] [--repeat N] "
         "[--list]\n",
@@ -283,6 +287,24 @@ static int run_group(const char *program, const struct plans *plans)
     return failed ? 1 : 0;
 }
 
+/* Cases that an engine without memory has not are not among the plans; here is why. */
+static void tell_left_out(const char *engine, const test_case *const *tables, const size_t *counts,
+                          size_t table_count)
+{
+    int needs_memory = 0, needs_threads = 0;
+    if (!engine || test_has_memory(engine) || !test_has_processes(engine))
+        return;
+    for (size_t table = 0; table < table_count; table++)
+        for (size_t i = 0; i < counts[table]; i++) {
+            unsigned on = tables[table][i].engines;
+            needs_memory += !(on & (ON_MLX | ON_CHANNEL));
+            needs_threads += !(on & ON_MLX) && (on & ON_CHANNEL);
+        }
+    printf(
+        "%s: left out: %d cases for engines with one-sided memory, %d for ranks of one process\n",
+        engine, needs_memory, needs_threads);
+}
+
 int test_suite(int argc, char **argv, const test_case *const *tables, const size_t *counts,
                size_t table_count)
 {
@@ -309,6 +331,7 @@ int test_suite(int argc, char **argv, const test_case *const *tables, const size
                      choice.name ? choice.name : "this size");
     for (size_t i = 0; choice.list && i < plans.count; i++)
         printf("%s\n", plans.plan[i].title);
+    tell_left_out(choice.engine, tables, counts, table_count);
     int outcome = choice.list ? 0 : run_group(argv[0], &plans);
     free(plans.plan);
     return outcome;

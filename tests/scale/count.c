@@ -236,7 +236,6 @@ static void *join(void *argument)
                             .size = ranks,
                             .host = host,
                             .board = &none,
-                            .listener = -1,
                             .patience = {.timeout_ns = UINT64_C(60000000000)},
                             .make_board = make_board};
     coh_status status = cohi_group_join(&spec, &group);

@@ -64,14 +64,23 @@ says err "1"
 
 if "$cohort" info | grep -q '^  tcp *yes' && "$cohort" info | grep -q 'between hosts *sealed'; then
     run 0 bench links --rounds 1
-    for word in message put sealed 'in the clear' fraction; do
+    for word in message put all_reduce sealed 'in the clear' fraction; do
         says out "$word"
     done
-    run 0 bench links --rounds 1 --json
+    # What is not installed is told, and left out.
+    run 0 bench links --rounds 1 --turns 1 --against openmpi,gloo,mlx --json --html "$folder/links.html"
     for word in '"fraction"' '"sealed": true' '"sealed": false' '"bytes": 16777216'; do
         says out "$word"
     done
+    for peer in openmpi gloo mlx; do
+        grep -q "\"name\": \"$peer\"" "$folder/out" || says err "$peer is not measured"
+    done
+    grep -q 'all_reduce' "$folder/links.html" || fail "the page has no all_reduce"
 fi
+run 2 bench links --against nothing
+says err "there are openmpi, gloo, mlx"
+run 2 bench links --against gloo --choices
+says err "two reports"
 run 2 bench links --rounds 0
 says err "0"
 

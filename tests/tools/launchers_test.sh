@@ -171,7 +171,7 @@ if [ "$(id -u)" = 0 ] && "$bed" --name "$name" up 2 >/dev/null 2>&1; then
     printf '%064d\n' 42 >"$folder/secret" && chmod 600 "$folder/secret"
     pair 0 COHORT_SECRET_FILE="$folder/secret" COHORT_LOG=info
     is_ring 4
-    says err "rank 0 listens for other hosts at port 29501"
+    says err "port 29501"
     pair 0 COHORT_SECRET="$secret" COHORT_PORT=31000
     is_ring 4
     pair 1 COHORT_INIT_TIMEOUT=1

@@ -69,7 +69,7 @@ run 0 info --collectives -n 1,2,3
 says out "model, described"
 says out "with private memory the same calls are staged"
 for count in "1 rank," "2 ranks, engine threads" "3 ranks,"; do says out "$count"; done
-for row in 'all_reduce +one-shot, two-shot, staged +recursive-doubling\*, halving-doubling\*, ring\*, pairwise +two-level\*, two-level-ordered$' \
+for row in 'all_reduce +one-shot, two-shot, staged +recursive-doubling\*, halving-doubling\*, ring\*, pairwise, native\* +two-level\*, two-level-ordered$' \
     'broadcast +one-shot to [0-9]+ K?i?B, direct$' 'message_byte +0\.[0-9]+ +0\.[0-9]+ +ns/byte'; do
     grep -qE "^  $row" "$folder/out" || fail "no line '$row'"
 done

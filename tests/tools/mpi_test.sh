@@ -46,6 +46,8 @@ done
 start 0 any "$folder/job" 3 cohort
 says out "rank 2 of 3 has 6 by engine"
 grep -q "engine mpi" "$folder/out" && fail "any took an engine that seals nothing"
+COHORT_NET=clear start 0 any "$folder/job" 3 cohort
+says out "rank 2 of 3 has 6 by engine mpi:$kind"
 
 # A rank that is lost: the launcher ends the job.
 start any mpi "$folder/job" -1 die

@@ -37,8 +37,10 @@ if [ "$how" = whole ]; then
             suite conform --hosts "$hosts" --ranks "$ranks"
         done
     done
-    # With two of its four ranks on each host. Where a rank is alone on its host, and no agent is, nobody can tell that it is stopped.
-    suite faults --hosts 2
+    # With two of its four ranks on each host, and with each alone on its own, without a launcher.
+    for hosts in ${HOSTS:-2 4}; do
+        suite faults --hosts "$hosts"
+    done
     exit "$failed"
 fi
 
@@ -48,6 +50,7 @@ for row in random_pairs jobs_one_after_another; do
 done
 suite conform --hosts 4 --ranks 5 --case scattered_members
 suite faults --hosts 2 --ranks 4 --case killed_in_all_reduce
+suite faults --hosts 4 --ranks 4 --case stopped_in_barrier # alone on its host
 suite soak --hosts 4 --ranks 6 --seconds 3
 
 # A network that loses packets and is slow: right, slower, nobody is accused.

@@ -11,7 +11,7 @@ file=$(echo "$folder"/cache/cohort/profile-*)
 says out "$file"
 grep -qE '^end [0-9]+$' "$file" || fail "the file is not whole"
 measured=line
-[ "$(nproc)" -lt 2 ] || measured="call take message message_byte"
+[ "$(nproc)" -lt 2 ] || measured="call take"
 for row in $measured; do
     grep -qE "^$row +[0-9]" "$folder/out" || fail "$row is not told"
     grep -qE "^row $row [0-9.e+-]+ tuned " "$file" || fail "$row is not saved"
@@ -41,4 +41,14 @@ run 1 tune --output /proc/nowhere/profile
 says err "/proc/nowhere/profile"
 run 2 tune now
 says err "now"
+
+# Between hosts: its rows are added, and the others stay.
+run 2 tune --shell ssh
+says err "--hosts"
+if "$cohort" info | grep -q '^  tcp *yes'; then
+    XDG_CACHE_HOME=$folder/cache run 0 tune --hosts pretend
+    for row in message message_further message_byte $measured; do
+        grep -qE "^row $row [0-9.e+-]+ tuned " "$file" || fail "$row is not in the file after --hosts"
+    done
+fi
 echo "tune: passed"
