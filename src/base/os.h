@@ -45,6 +45,9 @@ ssize_t cohi_os_read_start(const char *path, char *text, size_t room);
 /* Identifies this boot of this host; equal exactly for processes that could share memory. */
 uint64_t cohi_os_host_id(void);
 
+/* Identifies the kernel by which this process is scheduled, this boot of it; 0 where it does not tell. */
+uint64_t cohi_os_kernel_id(void);
+
 /* Identifies the network that this process sees, of this boot of the host: where it is equal, so is
  * the loopback address. 0 where the kernel does not tell. */
 uint64_t cohi_os_network_id(void);

@@ -150,6 +150,8 @@ ssize_t cohi_os_read_start(const char *path, char *text, size_t room)
     return got;
 }
 
+#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
+
 static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
@@ -157,17 +159,17 @@ static uint64_t hash_bytes(uint64_t hash, const char *text, size_t bytes)
     return hash;
 }
 
-static uint64_t boot_hash(void)
+uint64_t cohi_os_kernel_id(void)
 {
     char text[128];
     ssize_t got = cohi_os_read_start("/proc/sys/kernel/random/boot_id", text, sizeof text);
-    return hash_bytes(UINT64_C(0xcbf29ce484222325), text, got > 0 ? (size_t)got : 0);
+    return got > 0 ? hash_bytes(FNV_BASIS, text, (size_t)got) : 0;
 }
 
 uint64_t cohi_os_host_id(void)
 {
     char text[128];
-    uint64_t hash = boot_hash();
+    uint64_t kernel = cohi_os_kernel_id(), hash = kernel ? kernel : FNV_BASIS;
     if (gethostname(text, sizeof text) == 0)
         hash = hash_bytes(hash, text, strnlen(text, sizeof text));
     return hash;
@@ -177,5 +179,6 @@ uint64_t cohi_os_network_id(void)
 {
     char text[128];
     ssize_t got = readlink("/proc/thread-self/ns/net", text, sizeof text);
-    return got > 0 ? hash_bytes(boot_hash(), text, (size_t)got) : 0;
+    uint64_t kernel = cohi_os_kernel_id();
+    return got > 0 ? hash_bytes(kernel ? kernel : FNV_BASIS, text, (size_t)got) : 0;
 }

@@ -17,12 +17,13 @@ enum { INTRO = 1 << COHI_CARD_INTRO, KEYS = 1 << COHI_CARD_KEYS, PROBE = 1 << CO
     }
 
 static const struct field fields[] = {
-    FIELD(size, INTRO),       FIELD(pid, INTRO),
-    FIELD(checks, INTRO),     FIELD(host, INTRO),
-    FIELD(prepared, INTRO),   FIELD(heap_bytes, INTRO | KEYS),
-    FIELD(cores, INTRO),      FIELD(engine, INTRO | PROBE),
-    FIELD(address, INTRO),    FIELD(tuning, INTRO),
-    FIELD(control_key, KEYS), FIELD(heap_key, KEYS),
+    FIELD(size, INTRO),    FIELD(pid, INTRO),
+    FIELD(checks, INTRO),  FIELD(kernel, INTRO),
+    FIELD(host, INTRO),    FIELD(prepared, INTRO),
+    FIELD(cores, INTRO),   FIELD(heap_bytes, INTRO | KEYS),
+    FIELD(address, INTRO), FIELD(engine, INTRO | PROBE),
+    FIELD(tuning, INTRO),  FIELD(control_key, KEYS),
+    FIELD(heap_key, KEYS),
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };

@@ -28,6 +28,7 @@ typedef struct cohi_card {
     int32_t size;
     int32_t pid;
     uint32_t checks;                         /* cohi_check_level */
+    uint64_t kernel;                         /* cohi_os_kernel_id */
     uint64_t host;                           /* that a rank of a process plays, in the simulator */
     uint64_t heap_bytes;                     /* the most this rank can offer */
     uint64_t prepared;                       /* of them, memory of memory/prepared.h */

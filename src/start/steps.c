@@ -98,6 +98,7 @@ static coh_status add_segments(coh_world *world, cohi_card *card)
 static void write_card(const coh_world *world, cohi_card *card)
 {
     *card = (cohi_card){.rank = world->rank, .size = world->size, .pid = getpid(), .fds = {-1, -1}};
+    card->kernel = cohi_os_kernel_id();
     cohi_os_cores(card->cores);
     snprintf(card->engine, sizeof card->engine, "%s", world->engine_name);
 }
@@ -416,15 +417,33 @@ static void place_on_host(coh_world *world)
     }
 }
 
-/* The cores that the ranks of this host have together; each may be bound to one of its own. */
-static int cores_of_host(const coh_world *world, const cohi_card *cards)
+/* The kernel of this rank's host: that of its first rank, so that all ranks of a host take the same. */
+static uint64_t kernel_here(const coh_world *world, const cohi_card *cards)
 {
-    unsigned char all[COHI_OS_CORE_BYTES] = {0};
-    for (int rank = 0; rank < world->size; rank++)
-        for (int i = 0;
-             world->host_of[rank] == world->host_of[world->rank] && i < COHI_OS_CORE_BYTES; i++)
-            all[i] |= cards[rank].cores[i];
-    return cohi_os_cores_in(all);
+    int first = 0;
+    while (world->host_of[first] != world->host_of[world->rank])
+        first++;
+    return cards[first].kernel;
+}
+
+/*
+ * Whether the ranks that share this host's cores are more than these, of which each rank may be bound to one.
+ * Hosts that one machine plays, or that are containers or network namespaces of one, share its cores.
+ */
+static bool is_crowded(const coh_world *world, const cohi_card *cards)
+{
+    unsigned char cores[COHI_OS_CORE_BYTES] = {0};
+    uint64_t kernel = kernel_here(world, cards);
+    int ranks = 0;
+    for (int rank = 0; rank < world->size; rank++) {
+        bool is_near = world->host_of[rank] == world->host_of[world->rank];
+        if (!is_near && (kernel == 0 || cards[rank].kernel != kernel))
+            continue;
+        ranks++;
+        for (int i = 0; i < COHI_OS_CORE_BYTES; i++)
+            cores[i] |= cards[rank].cores[i];
+    }
+    return ranks > cohi_os_cores_in(cores);
 }
 
 /*
@@ -437,7 +456,7 @@ static int cores_of_host(const coh_world *world, const cohi_card *cards)
  */
 static coh_status set_patience(coh_world *world, const cohi_config *config, const cohi_card *cards)
 {
-    world->crowded = world->local_size > cores_of_host(world, cards);
+    world->crowded = is_crowded(world, cards);
     const cohi_profile *profile = &world->profile;
     bool polls = world->remote && world->engine->lifecycle->rest;
     uint64_t spins = world->crowded || polls ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);

@@ -37,7 +37,7 @@ coh_status cohi_order_write(const cohi_order *order, char **text, size_t *length
     fprintf(stream, "job=%" PRIu64 "%c", order->job, 0);
     fprintf(stream, "size=%d%c", order->size, 0);
     fprintf(stream, "here=%d%c", order->here, 0);
-    fprintf(stream, "bind=%d%c", order->bind_core, 0);
+    fprintf(stream, "bind=%d%c", order->bind, 0);
     fprintf(stream, "input=%d%c", order->input_fd, 0);
     fprintf(stream, "folder=%s%c", order->folder, 0);
     for (int i = 0; i < order->host_count; i++)
@@ -87,7 +87,7 @@ static int take_here(cohi_order *order, char *value)
 
 static int take_bind(cohi_order *order, char *value)
 {
-    return read_int(value, 1, &order->bind_core);
+    return read_int(value, COHI_BIND_MACHINE, &order->bind);
 }
 
 static int take_input(cohi_order *order, char *value)

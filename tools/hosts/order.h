@@ -12,6 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which core a rank may run on. */
+typedef enum cohi_bind {
+    COHI_BIND_NONE = 0, /* any */
+    COHI_BIND_HOST,     /* the r-th of its host, for the r-th rank there */
+    COHI_BIND_MACHINE   /* the r-th, for rank r: of hosts that one machine plays */
+} cohi_bind;
+
 /* A host of the job, and the first of its ranks; they have all up to the next host's. */
 typedef struct cohi_order_host {
     int first;
@@ -22,7 +29,7 @@ typedef struct cohi_order {
     uint64_t job; /* the same on all hosts */
     int size;     /* ranks of the world */
     int here;     /* which of `hosts` the agent is of */
-    int bind_core;
+    int bind; /* cohi_bind */
     int input_fd;       /* for rank 0, of an agent that inherits it; -1: none */
     const char *folder; /* where to run; "": where the agent is */
     cohi_order_host *hosts;

@@ -39,7 +39,7 @@ static void describe_charge(cohi_agent *agent)
     charge->count = cohi_order_count(order);
     charge->command = order->command;
     charge->environment = order->environment;
-    charge->bind_core = order->bind_core;
+    charge->bind = (cohi_bind)order->bind;
     charge->input = order->input_fd;
 }
 

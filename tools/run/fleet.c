@@ -69,12 +69,20 @@ static cohi_order_host *list_hosts(const cohi_hosts *hosts)
     return list;
 }
 
+/* Hosts that are played share this machine's cores. */
+static cohi_bind bind_of(const cohi_run_options *options)
+{
+    if (!options->bind_core)
+        return COHI_BIND_NONE;
+    return options->pretend_hosts ? COHI_BIND_MACHINE : COHI_BIND_HOST;
+}
+
 static coh_status describe_order(cohi_job *run)
 {
     cohi_fleet *fleet = run->fleet;
     char *folder = getcwd(NULL, 0);
     fleet->order = (cohi_order){.size = run->size,
-                                .bind_core = run->options.bind_core,
+                                .bind = bind_of(&run->options),
                                 .input_fd = fleet->plan.input,
                                 .folder = folder ? folder : "",
                                 .hosts = list_hosts(&run->options.hosts),

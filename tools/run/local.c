@@ -72,7 +72,7 @@ static void describe_charge(cohi_job *run)
     charge->size = charge->count = run->size;
     charge->command = run->options.command;
     charge->environment = run->options.environment;
-    charge->bind_core = run->options.bind_core;
+    charge->bind = run->options.bind_core ? COHI_BIND_HOST : COHI_BIND_NONE;
 }
 
 static int prepare(cohi_job *run)

@@ -114,8 +114,9 @@ void cohi_rank_exec(const cohi_charge *charge, pid_t supervisor)
     struct refusal refusal = {.of = ""};
     die_with(supervisor);
     refusal.error = connect_streams(charge, &refusal);
-    if (!refusal.error && charge->bind_core)
-        refusal.error = bind_core(charge->rank - charge->first);
+    if (!refusal.error && charge->bind != COHI_BIND_NONE)
+        refusal.error =
+            bind_core(charge->rank - (charge->bind == COHI_BIND_HOST ? charge->first : 0));
     if (!refusal.error) {
         set_environment(charge);
         restore_process(charge);

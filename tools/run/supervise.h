@@ -13,6 +13,7 @@
 #define COHI_TOOLS_SUPERVISE_H
 
 #include "bootstrap/board.h"
+#include "hosts/order.h"
 #include "snapshot.h"
 
 #include <signal.h>
@@ -27,7 +28,7 @@ typedef struct cohi_charge {
     int first, count;          /* those of this host */
     char **command;            /* argv of the program, NULL-terminated */
     char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
-    int bind_core;             /* not 0: one core a rank */
+    cohi_bind bind;
     char *title_end;           /* the end of the arguments that ps(1) shows, see cohi_retitle */
     int input;                 /* of rank 0, or -1: the standard input of who starts it */
     const cohi_board *board;   /* mapped before the fork */
