@@ -160,6 +160,13 @@ coh_status cohi_fail_again(const cohi_error *error)
     return error->facts.status;
 }
 
+coh_status cohi_error_first(coh_status before, coh_status now, cohi_error *first)
+{
+    if (before == COH_OK && now != COH_OK)
+        cohi_error_keep(first);
+    return before != COH_OK ? before : now;
+}
+
 coh_status coh_fail(coh_status status, const char *format, ...)
 {
     va_list arguments;

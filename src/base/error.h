@@ -52,6 +52,10 @@ coh_status cohi_fail_heap(coh_status status, int heap);
 void cohi_error_keep(cohi_error *error);
 coh_status cohi_fail_again(const cohi_error *error);
 
+/* Of failures that follow from each other the first is the one to tell: `before` if it is one, else `now`,
+ * whose message is then kept in `first`. */
+coh_status cohi_error_first(coh_status before, coh_status now, cohi_error *first);
+
 /* As cohi_fail with COH_SYSTEM, or COH_LIMIT or COH_NO_MEMORY where `error` (an errno) says so, and
  * the errno's text at the end. */
 coh_status cohi_fail_os(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));

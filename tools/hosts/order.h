@@ -26,10 +26,10 @@ typedef struct cohi_order_host {
 } cohi_order_host;
 
 typedef struct cohi_order {
-    uint64_t job; /* the same on all hosts */
-    int size;     /* ranks of the world */
-    int here;     /* which of `hosts` the agent is of */
-    int bind; /* cohi_bind */
+    uint64_t job;       /* the same on all hosts */
+    int size;           /* ranks of the world */
+    int here;           /* which of `hosts` the agent is of */
+    int bind;           /* cohi_bind */
     int input_fd;       /* for rank 0, of an agent that inherits it; -1: none */
     const char *folder; /* where to run; "": where the agent is */
     cohi_order_host *hosts;

@@ -24,10 +24,10 @@
 /* How a rank is to be started. The launcher's own state is restored from here before exec. */
 typedef struct cohi_charge {
     int rank;
-    int size;                  /* ranks of the world */
-    int first, count;          /* those of this host */
-    char **command;            /* argv of the program, NULL-terminated */
-    char **environment;        /* "NAME=VALUE" to set, NULL-terminated */
+    int size;           /* ranks of the world */
+    int first, count;   /* those of this host */
+    char **command;     /* argv of the program, NULL-terminated */
+    char **environment; /* "NAME=VALUE" to set, NULL-terminated */
     cohi_bind bind;
     char *title_end;           /* the end of the arguments that ps(1) shows, see cohi_retitle */
     int input;                 /* of rank 0, or -1: the standard input of who starts it */

@@ -36,7 +36,6 @@ void cohi_exchange_receive(cohi_call *call, coh_request *request, int from, void
     start(call, request, COHI_OP_RECEIVE, from, data, bytes);
 }
 
-/* The first failure is the one that is told: others often follow from it. */
 static coh_status finish(cohi_call *call, coh_request *requests, int count, bool each_beats)
 {
     coh_status status = COH_OK;
@@ -45,10 +44,7 @@ static coh_status finish(cohi_call *call, coh_request *requests, int count, bool
         coh_status ended = cohi_request_finish(&requests[i], call->name);
         if (each_beats)
             cohi_call_beat(call);
-        if (status == COH_OK && ended != COH_OK) {
-            status = ended;
-            cohi_error_keep(&kept);
-        }
+        status = cohi_error_first(status, ended, &kept);
     }
     return status == COH_OK ? COH_OK : cohi_fail_again(&kept);
 }

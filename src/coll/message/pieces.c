@@ -1,5 +1,6 @@
 #include "coll/message/pieces.h"
 
+#include "base/error.h"
 #include "coll/message/accumulate.h"
 #include "core/team/team.h"
 
@@ -27,64 +28,83 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Two pieces are under way, so that the next is asked for while one comes. */
-struct both {
-    cohi_call *call;
-    int to, from;
-    const char *out;
-    size_t out_bytes;
-    char *in;
-    size_t in_bytes;
-    coh_request requests[2][2];
+/* So many pieces, or chunks, are under way at most: the next is asked for, or comes, while one does. */
+enum { PIECES_UNDER_WAY = 2, UNDER_WAY = 4 };
+
+/* One direction of an exchange. */
+struct half {
+    int peer;
+    char *data;
+    size_t bytes;
+    size_t apart; /* from one piece to the next; both sides must take the same */
 };
 
-static void post_piece(struct both *both, size_t number)
+static cohi_span piece_of(const struct half *half, size_t number)
 {
-    coh_request *requests = both->requests[number % 2];
-    cohi_span go = cohi_span_piece((cohi_span){0, both->out_bytes}, number, COHI_PIECE_BYTES);
-    cohi_span come = cohi_span_piece((cohi_span){0, both->in_bytes}, number, COHI_PIECE_BYTES);
-    cohi_exchange_receive(both->call, &requests[0], both->from, both->in + come.first, come.count);
-    cohi_exchange_send(both->call, &requests[1], both->to, both->out + go.first, go.count);
+    return cohi_span_piece((cohi_span){0, half->bytes}, number, half->apart);
+}
+
+static void post_piece(cohi_call *call, const struct half *go, const struct half *come,
+                       size_t number, coh_request *requests)
+{
+    cohi_span out = piece_of(go, number), in = piece_of(come, number);
+    cohi_exchange_receive(call, &requests[0], come->peer, come->data + in.first, in.count);
+    cohi_exchange_send(call, &requests[1], go->peer, go->data + out.first, out.count);
 }
 
 /* What was posted is waited for, or withdrawn, also when something has failed. */
+static coh_status exchange(cohi_call *call, const struct half *go, const struct half *come)
+{
+    coh_request requests[UNDER_WAY][2];
+    size_t pieces =
+        larger(cohi_pieces_of(go->bytes, go->apart), cohi_pieces_of(come->bytes, come->apart));
+    bool in_chunks = go->apart == COHI_CHUNK_BYTES || come->apart == COHI_CHUNK_BYTES;
+    size_t ahead = in_chunks ? UNDER_WAY : PIECES_UNDER_WAY, posted = 0;
+    coh_status status = COH_OK;
+    cohi_error first;
+    for (size_t done = 0; done < (status == COH_OK ? pieces : posted); done++) {
+        for (; status == COH_OK && posted < pieces && posted < done + ahead; posted++)
+            post_piece(call, go, come, posted, requests[posted % UNDER_WAY]);
+        coh_status ended = cohi_exchange_finish(call, requests[done % UNDER_WAY], 2);
+        status = cohi_error_first(status, ended, &first);
+    }
+    return status == COH_OK ? COH_OK : cohi_fail_again(&first);
+}
+
+/*
+ * What a piece holds goes in chunks: they are not asked for, and the answer would take about as long. All_reduce of 256
+ * KiB and 1 MiB by a ring of two over TCP on the loopback, with pieces / chunks: 72 and 244 / 59 and 210 us; of 16 MiB,
+ * 5.0 / 5.4 ms (Zen 5).
+ */
+static size_t apart_of(size_t bytes)
+{
+    return bytes <= COHI_PIECE_BYTES ? COHI_CHUNK_BYTES : COHI_PIECE_BYTES;
+}
+
 coh_status cohi_pieces_both(cohi_call *call, int to, const char *out, size_t out_bytes, int from,
                             char *in, size_t in_bytes)
 {
-    size_t pieces = cohi_pieces_of(larger(out_bytes, in_bytes), COHI_PIECE_BYTES), posted = 0;
-    struct both both = {.call = call,
-                        .to = to,
-                        .from = from,
-                        .out = out,
-                        .out_bytes = out_bytes,
-                        .in = in,
-                        .in_bytes = in_bytes};
-    coh_status status = COH_OK;
-    for (size_t done = 0; done < (status == COH_OK ? pieces : posted); done++) {
-        for (; status == COH_OK && posted < pieces && posted < done + 2; posted++)
-            post_piece(&both, posted);
-        coh_status ended = cohi_exchange_finish(call, both.requests[done % 2], 2);
-        status = status == COH_OK ? ended : status;
-    }
-    return status;
+    struct half go = {to, (char *)(uintptr_t)out, out_bytes, apart_of(out_bytes)};
+    struct half come = {from, in, in_bytes, apart_of(in_bytes)};
+    return exchange(call, &go, &come);
 }
 
 coh_status cohi_pieces_send(cohi_call *call, int to, const char *out, size_t bytes)
 {
-    return cohi_pieces_both(call, to, out, bytes, to, NULL, 0);
+    struct half go = {to, (char *)(uintptr_t)out, bytes, COHI_PIECE_BYTES};
+    return exchange(call, &go, &(struct half){.peer = to, .apart = COHI_PIECE_BYTES});
 }
 
 coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes)
 {
-    return cohi_pieces_both(call, from, NULL, 0, from, in, bytes);
+    struct half come = {from, in, bytes, COHI_PIECE_BYTES};
+    return exchange(call, &(struct half){.peer = from, .apart = COHI_PIECE_BYTES}, &come);
 }
 
 /* ---- combining what comes ---- */
 
-/* So many chunks are under way at most, one in each buffer: with 64 KiB each they take about as long
- * as an answer from the other host, and stay in the cache until they are combined. */
-enum { UNDER_WAY = 4 };
-
+/* With a buffer for each chunk that is under way: four of 63 KiB take about as long as an answer from the
+ * other host, and stay in the cache until they are combined. */
 struct stream {
     cohi_call *call;
     const cohi_flow *flow;
@@ -145,13 +165,14 @@ coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers)
                             .apart = buffer_bytes(call, flow->in_count)};
     size_t chunks = cohi_pieces_of(larger(flow->in_count, flow->out_count), stream.chunk);
     coh_status status = COH_OK;
+    cohi_error first;
     for (size_t done = 0; done < (status == COH_OK ? chunks : posted); done++) {
         for (; status == COH_OK && posted < chunks && posted < done + UNDER_WAY; posted++)
             post(&stream, posted);
         coh_status ended = cohi_exchange_finish(call, stream.requests[done % UNDER_WAY], 2);
-        status = status == COH_OK ? ended : status;
+        status = cohi_error_first(status, ended, &first);
         if (status == COH_OK)
             combine(&stream, done);
     }
-    return status;
+    return status == COH_OK ? COH_OK : cohi_fail_again(&first);
 }

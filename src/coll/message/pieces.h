@@ -2,7 +2,7 @@
  * pieces.h - long messages between members, cut into pieces so that peers keep seeing progress.
  *
  * Both sides cut alike: a message goes as pieces of COHI_PIECE_BYTES and a rest, or, where it is
- * combined with what the receiver has, as chunks of COHI_CHUNK_BYTES that stay in the cache.
+ * combined with what the receiver has or is short, as chunks of COHI_CHUNK_BYTES that stay in the cache.
  */
 #ifndef COHI_COLL_MESSAGE_PIECES_H
 #define COHI_COLL_MESSAGE_PIECES_H
@@ -14,7 +14,7 @@
 
 enum {
     COHI_PIECE_BYTES = 1 << 20, /* a wait for one is far shorter than any COHORT_STALL */
-    COHI_CHUNK_BYTES = 64 << 10 /* of a collective, it goes between hosts as one frame, unasked */
+    COHI_CHUNK_BYTES = COHI_FRAME_DATA_BYTES /* of a collective, it goes unasked */
 };
 
 /* What member `index` reduces, or brings, alone: its block in reduce_scatter and all_gather, its
@@ -38,7 +38,10 @@ static inline char *cohi_part_take(char **workspace, size_t bytes)
     return part;
 }
 
-/* cohi_exchange_both for messages of any length; zero bytes: nothing on that side. */
+/*
+ * cohi_exchange_both for messages of any length; zero bytes: nothing on that side. What a member sends by the first of
+ * them is received by the first; a send is received by a receive, or in pieces of COHI_PIECE_BYTES by itself.
+ */
 coh_status cohi_pieces_both(cohi_call *call, int to, const char *out, size_t out_bytes, int from,
                             char *in, size_t in_bytes);
 coh_status cohi_pieces_send(cohi_call *call, int to, const char *out, size_t bytes);

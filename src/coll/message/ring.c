@@ -3,14 +3,20 @@
  * two neighbours only.
  *
  * Reducing: the partial of member b's shard begins at member b + 1 and collects each member's part
- * on its way round to b. It travels in chunks; while one is combined the next is on its way. A
+ * on its way round to b. It travels in chunks; while one is combined the next are on their way. A
  * chunk that came in one step goes on in the next, so there are two buffers of a shard: what comes
  * and what goes.
  */
 #include "coll/message/messages.h"
+
+#include "base/error.h"
 #include "coll/message/accumulate.h"
 #include "coll/message/pieces.h"
 #include "core/team/team.h"
+
+/* Turns that are under way, so that neither neighbour waits for an answer between two. Not more than a step has:
+ * what a turn sends was combined that many before. */
+enum { UNDER_WAY = 4 };
 
 struct ring {
     cohi_call *call;
@@ -20,7 +26,7 @@ struct ring {
     size_t chunks;    /* of the longest shard; a turn is one chunk of one step */
     char *buffers[2]; /* turns of step s receive into buffers[s % 2] */
     char *own;        /* a chunk of this member's part, as partials */
-    coh_request requests[2];
+    coh_request requests[UNDER_WAY][2];
 };
 
 static int wrap(const struct ring *ring, int index)
@@ -61,8 +67,8 @@ static const char *source_at(const struct ring *ring, cohi_span span)
 
 static void receive(struct ring *ring, size_t turn)
 {
-    cohi_exchange_receive(ring->call, &ring->requests[0], wrap(ring, ring->index - 1),
-                          place(ring, step_of(ring, turn), turn),
+    cohi_exchange_receive(ring->call, &ring->requests[turn % UNDER_WAY][0],
+                          wrap(ring, ring->index - 1), place(ring, step_of(ring, turn), turn),
                           coming(ring, turn).count * ring->partial);
 }
 
@@ -76,8 +82,8 @@ static void send(struct ring *ring, size_t turn)
         data = source_at(ring, go);
     else if (step == 0)
         cohi_partial_load(ring->call, place(ring, 1, turn), source_at(ring, go), go.count);
-    cohi_exchange_send(ring->call, &ring->requests[1], wrap(ring, ring->index + 1), data,
-                       go.count * ring->partial);
+    cohi_exchange_send(ring->call, &ring->requests[turn % UNDER_WAY][1],
+                       wrap(ring, ring->index + 1), data, go.count * ring->partial);
 }
 
 static const char *own_part(const struct ring *ring, cohi_span span)
@@ -88,45 +94,59 @@ static const char *own_part(const struct ring *ring, cohi_span span)
     return ring->own;
 }
 
+/* Where this member's shard goes in the end. */
+static char *target_at(const struct ring *ring, cohi_span span)
+{
+    const cohi_call *call = ring->call;
+    size_t first = span.first;
+    if (call->kind == COH_COLLECTIVE_REDUCE_SCATTER)
+        first -= cohi_shard(call, ring->index).first;
+    return call->target + first * call->element;
+}
+
 static void combine(const struct ring *ring, size_t turn)
 {
     const cohi_call *call = ring->call;
     size_t step = step_of(ring, turn);
     cohi_span come = coming(ring, turn);
     char *partial = place(ring, step, turn);
-    cohi_partial_combine(call, partial, partial, own_part(ring, come), come.count);
-    if (step != (size_t)ring->size - 2)
-        return;
-    size_t first = come.first;
-    if (call->kind == COH_COLLECTIVE_REDUCE_SCATTER)
-        first -= cohi_shard(call, ring->index).first;
-    cohi_partial_store(call, call->target + first * call->element, partial, come.count);
+    bool last = step == (size_t)ring->size - 2;
+    bool at_once = last && cohi_partial_same(call) && call->reduce != COH_MEAN;
+    cohi_partial_combine(call, at_once ? target_at(ring, come) : partial, partial,
+                         own_part(ring, come), come.count);
+    if (last && !at_once)
+        cohi_partial_store(call, target_at(ring, come), partial, come.count);
 }
 
-/* With one chunk a step, what goes next is what is being combined. */
+static void post(struct ring *ring, size_t turn)
+{
+    receive(ring, turn);
+    send(ring, turn);
+}
+
+static coh_status finish(struct ring *ring, size_t turn)
+{
+    return cohi_exchange_finish(ring->call, ring->requests[turn % UNDER_WAY], 2);
+}
+
+/* What was posted is waited for, or withdrawn, also when something has failed. */
 static coh_status reduce_round(struct ring *ring)
 {
-    size_t turns = ring->chunks * (size_t)(ring->size - 1);
-    bool ahead = ring->chunks > 1;
+    size_t turns = ring->chunks * (size_t)(ring->size - 1), posted = 0;
+    size_t ahead = ring->chunks < UNDER_WAY ? ring->chunks : UNDER_WAY;
     coh_status status = COH_OK;
-    if (turns == 0)
-        return COH_OK;
-    receive(ring, 0);
-    send(ring, 0);
-    for (size_t turn = 0; turn < turns; turn++) {
-        status = cohi_exchange_finish(ring->call, ring->requests, 2);
+    cohi_error first;
+    while (posted < turns && posted < ahead)
+        post(ring, posted++);
+    for (size_t turn = 0; turn < posted; turn++) {
+        status = cohi_error_first(status, finish(ring, turn), &first);
         if (status != COH_OK)
-            return status;
-        bool more = turn + 1 < turns;
-        if (more)
-            receive(ring, turn + 1);
-        if (more && ahead)
-            send(ring, turn + 1);
+            continue;
         combine(ring, turn);
-        if (more && !ahead)
-            send(ring, turn + 1);
+        if (posted < turns)
+            post(ring, posted++);
     }
-    return COH_OK;
+    return status == COH_OK ? COH_OK : cohi_fail_again(&first);
 }
 
 static size_t chunk_of(const cohi_call *call, size_t longest)

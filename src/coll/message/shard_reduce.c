@@ -215,22 +215,14 @@ static void keep(struct work *work, size_t round)
 
 /* ---- the rounds ---- */
 
-/* The first failure is the one that is told. */
-static coh_status first_of(coh_status before, coh_status now, cohi_error *first)
-{
-    if (before == COH_OK && now != COH_OK)
-        cohi_error_keep(first);
-    return before != COH_OK ? before : now;
-}
-
 /* What is under way is waited for, or taken back, also when something has failed. */
 static coh_status drain(struct work *work, coh_status status)
 {
     cohi_error first;
-    status = first_of(COH_OK, status, &first);
+    status = cohi_error_first(COH_OK, status, &first);
     for (size_t i = 0; i < work->ahead; i++) {
-        status = first_of(status, finish(work, &work->collects[i]), &first);
-        status = first_of(status, finish(work, &work->hands[i]), &first);
+        status = cohi_error_first(status, finish(work, &work->collects[i]), &first);
+        status = cohi_error_first(status, finish(work, &work->hands[i]), &first);
     }
     return status == COH_OK ? COH_OK : cohi_fail_again(&first);
 }

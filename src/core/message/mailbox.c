@@ -15,13 +15,6 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/*
- * Data bytes of one frame, where the engine takes any: many, so that its head and system calls are
- * little beside it; few, so that a short message does not wait long behind it. Head and data by writev
- * over TCP on the loopback, two busy cores, 16 / 32 / 64 / 256 KiB: 0.20 / 0.26 / 0.32 / 0.34 GB/s.
- */
-enum { PIECE_BYTES = 64 << 10 };
-
 /* ---- making and ending ---- */
 
 static void open_partner(cohi_partner *partner)
@@ -61,8 +54,9 @@ static size_t piece_bytes(coh_world *world)
 {
     cohi_engine_facts facts = {.size = sizeof facts};
     world->engine->lifecycle->query(world->endpoint, &facts);
-    if (facts.message_bytes == 0 || facts.message_bytes >= PIECE_BYTES + sizeof(cohi_frame_head))
-        return PIECE_BYTES;
+    if (facts.message_bytes == 0
+        || facts.message_bytes >= COHI_FRAME_DATA_BYTES + sizeof(cohi_frame_head))
+        return COHI_FRAME_DATA_BYTES;
     return (size_t)facts.message_bytes - sizeof(cohi_frame_head);
 }
 

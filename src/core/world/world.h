@@ -121,8 +121,9 @@ struct coh_world {
     int hosts;                     /* that the ranks are on */
     int *host_of;                  /* [size]: the host of each rank, from 0 */
     bool remote;                   /* some peer is reached by the engine */
-    bool delayed;       /* puts may arrive later: by the engine, or for a look for races */
-    bool crowded;       /* more ranks than cores, with those of hosts that share the machine; the same on the host */
+    bool delayed; /* puts may arrive later: by the engine, or for a look for races */
+    bool
+        crowded; /* more ranks than cores, with those of hosts that share the machine; the same on the host */
     bool checks_bounds; /* put and get are held to allocations (COHORT_CHECK) */
     bool huge_pages;    /* heaps ask for them (COHORT_HUGE_PAGES) */
     uint64_t warn_ns, stall_ns, timeout_ns, link_timeout_ns; /* 0: never */

@@ -7,6 +7,12 @@
 enum {
     CHUNK_REQUESTS = 16, /* memory for so many is made at a time */
     BATCH_REQUESTS = 16, /* of short requests that go in one system call */
+    /*
+     * In one system call: two of the segments that the kernel sends at once, and as little as its lock allows, since what
+     * the other side acknowledges waits for it. 16 MiB over TCP on the loopback in writes of 64 KiB / two segments / 256
+     * KiB / 1 MiB: 2.6 / 1.9 / 2.1 / 2.5 ms (Zen 5).
+     */
+    WRITE_BYTES = 2 * 65408,
     TURN_BYTES = 8 << 20 /* then it is the turn of others: of the caller, and of other links */
 };
 
@@ -147,12 +153,15 @@ struct batch {
     struct iovec parts[2 * BATCH_REQUESTS];
     int count;
     size_t skip; /* bytes that are written already */
+    size_t room; /* bytes that it may still have */
 };
 
 static void add(struct batch *batch, const void *bytes, size_t count)
 {
     size_t skipped = batch->skip < count ? batch->skip : count;
     batch->skip -= skipped;
+    count = count - skipped < batch->room ? count : batch->room + skipped;
+    batch->room -= count - skipped;
     if (count > skipped)
         batch->parts[batch->count++] = (struct iovec){
             .iov_base = (char *)(uintptr_t)bytes + skipped, .iov_len = count - skipped};
@@ -203,7 +212,7 @@ static void account(cohi_tcp_link *link, size_t moved, const cohi_op *mine)
 
 static int write_requests(cohi_tcp_link *link, const cohi_op *mine, size_t *moved)
 {
-    struct batch batch = {.count = 0, .skip = link->out.written};
+    struct batch batch = {.count = 0, .skip = link->out.written, .room = WRITE_BYTES};
     gather(&link->out, &batch);
     int error = cohi_tcp_stream_write(link, batch.parts, batch.count, moved);
     link->out.answering = false;
@@ -258,7 +267,7 @@ static int write_answer(cohi_tcp_link *link, size_t *moved)
 {
     cohi_tcp_out *out = &link->out;
     const cohi_tcp_answer *answer = &out->answers[out->first_answer];
-    struct batch batch = {.count = 0, .skip = out->written};
+    struct batch batch = {.count = 0, .skip = out->written, .room = WRITE_BYTES};
     const char *wrong = NULL, *body = NULL;
     *moved = 0;
     if (out->answer_head_bytes == 0)
