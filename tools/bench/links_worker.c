@@ -13,12 +13,13 @@
 
 enum { TAG = 1, WORD_BYTES = 64 };
 
+/* As often as peer_link_repeats has the other libraries repeat theirs. */
 static const cohi_links_row rows[] = {
-    {"message", 8, 100, 1, 0},         {"put", 64 << 10, 30, 0, 0},
-    {"put", 1 << 20, 4, 0, 0},         {"put", 16 << 20, 1, 0, 0},
-    {"all_reduce", 1 << 10, 50, 0, 1}, {"all_reduce", 64 << 10, 20, 0, 1},
-    {"all_reduce", 1 << 20, 4, 0, 1},  {"all_reduce", 16 << 20, 1, 0, 1},
-    {"all_reduce", 64 << 20, 1, 0, 1},
+    {"message", 8, 100, 1, 0},          {"put", 64 << 10, 30, 0, 0},
+    {"put", 1 << 20, 4, 0, 0},          {"put", 16 << 20, 1, 0, 0},
+    {"all_reduce", 1 << 10, 100, 0, 1}, {"all_reduce", 64 << 10, 100, 0, 1},
+    {"all_reduce", 1 << 20, 10, 0, 1},  {"all_reduce", 16 << 20, 2, 0, 1},
+    {"all_reduce", 64 << 20, 2, 0, 1},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -90,12 +91,28 @@ static double each(uint64_t began_ns, const cohi_links_row *row)
     return (double)(cohi_now_ns() - began_ns) / (double)row->repeats / (row->turns ? 2 : 1);
 }
 
+/* One call is not timed, here and in the bare loops: what other rows have left in the caches is gone after it. */
+static cohi_links_row once(const cohi_links_row *row)
+{
+    cohi_links_row single = *row;
+    single.repeats = 1;
+    return single;
+}
+
+static coh_status call_cohort(struct side *side, const cohi_links_row *row)
+{
+    return (row->turns ? take_turns : row->reduces ? reduce_all : put_all)(side, row);
+}
+
 static coh_status run_cohort(struct side *side, const cohi_links_row *row, double *nanoseconds)
 {
-    coh_status status = coh_barrier(side->world);
+    const cohi_links_row first = once(row);
+    coh_status status = call_cohort(side, &first);
+    if (status == COH_OK)
+        status = coh_barrier(side->world);
     uint64_t began_ns = cohi_now_ns();
     if (status == COH_OK)
-        status = (row->turns ? take_turns : row->reduces ? reduce_all : put_all)(side, row);
+        status = call_cohort(side, row);
     *nanoseconds = each(began_ns, row);
     return status == COH_OK ? coh_barrier(side->world) : status;
 }
@@ -122,13 +139,20 @@ static int move_bare(struct side *side, const cohi_links_row *row)
     return failed;
 }
 
+static int call_limit(struct side *side, const cohi_links_row *row)
+{
+    return row->turns     ? cohi_limit_link_turns(&side->link, row->bytes, row->repeats)
+           : row->reduces ? reduce_bare(side, row)
+                          : move_bare(side, row);
+}
+
 static coh_status run_limit(struct side *side, const cohi_links_row *row, double *nanoseconds)
 {
+    const cohi_links_row first = once(row);
+    int failed = call_limit(side, &first);
     coh_status status = coh_barrier(side->world);
     uint64_t began_ns = cohi_now_ns();
-    int failed = row->turns     ? cohi_limit_link_turns(&side->link, row->bytes, row->repeats)
-                 : row->reduces ? reduce_bare(side, row)
-                                : move_bare(side, row);
+    failed = failed || call_limit(side, row);
     *nanoseconds = each(began_ns, row);
     return status == COH_OK && failed ? COH_TRANSPORT : status;
 }

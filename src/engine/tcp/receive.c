@@ -1,5 +1,8 @@
 #include "engine/tcp/tcp.h"
 
+#include "base/clock.h"
+#include "base/atomics.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -9,8 +12,13 @@ enum {
     /* What is read before it is known where it goes is copied once more: enough for many short frames
      * at once, and little of a long one. Behind a payload, for the next head. */
     LOOK_BYTES = 16 << 10,
-    NEXT_BYTES = 1 << 10
+    NEXT_BYTES = 1 << 10,
+    /* So much of a payload is missing that more than one segment is to come. */
+    STREAM_BYTES = 64 << 10,
+    SKIPS = 16
 };
+
+#define NEAR_NS (20 * COHI_NS_PER_US)
 
 /* ---- where a payload goes ---- */
 
@@ -243,12 +251,33 @@ static bool receive_sealed(cohi_tcp_link *link, size_t *turn)
     return true;
 }
 
+/*
+ * Of a long payload the next segment comes within some microseconds, and to sleep until it does costs the other side
+ * more: its core wakes this one. A put of 16 MiB over TCP on the loopback to a rank that sleeps: 3.2 ms, 2.6 with a look
+ * of NEAR_NS. Where the sender needs this very core, or the network is slower, looks are of no use, and most are skipped.
+ */
+static bool rest_is_near(cohi_tcp_in *in, size_t turn, uint64_t came_ns)
+{
+    if (turn == 0 || in->left < STREAM_BYTES || in->skips > 0)
+        return false;
+    if (cohi_now_ns() - came_ns > NEAR_NS) {
+        in->skips = SKIPS;
+        return false;
+    }
+    cohi_cpu_relax();
+    return true;
+}
+
 static bool receive_clear(cohi_tcp_link *link, size_t *turn)
 {
+    uint64_t came_ns = 0;
+    link->in.skips -= link->in.skips > 0;
     while (*turn < TURN_BYTES) {
         size_t moved, asked;
         const char *wrong = NULL;
         int error = read_some(link, &moved, &asked, &wrong);
+        if (error == EAGAIN && rest_is_near(&link->in, *turn, came_ns))
+            continue;
         if (error == EAGAIN)
             break;
         if (!wrong && (error || moved == 0)) {
@@ -263,8 +292,9 @@ static bool receive_clear(cohi_tcp_link *link, size_t *turn)
             cohi_tcp_link_refuse(link, link->in.frame.head.verb, wrong);
             return false;
         }
-        if (moved < asked) /* that was all */
+        if (moved < asked && link->in.left < STREAM_BYTES) /* that was all */
             break;
+        came_ns = cohi_now_ns();
     }
     return true;
 }

@@ -168,6 +168,7 @@ typedef struct cohi_tcp_in {
     size_t skipped;         /* of the payload, its head, which is not for that buffer */
     uint64_t at;            /* of the payload, so far */
     uint64_t left;          /* of the payload, to come */
+    unsigned skips;         /* receives that are not to look for more of it */
     unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
 } cohi_tcp_in;
 
