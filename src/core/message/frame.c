@@ -190,13 +190,13 @@ static bool send_lent(cohi_mailbox *box, coh_request *send, int to, int64_t cost
 }
 
 /*
- * Short messages go whole, as copies. So do those of a collective that fit a frame, uncopied: their
- * receiver is in the call or comes to it, so asking it first would only cost the time of an answer.
+ * Short messages go whole, as copies. So does what fits a frame, uncopied: asking the receiver first would only cost the
+ * time of an answer, and what comes before its receive is kept, up to COHI_UNEXPECTED_BYTES.
  */
 bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to)
 {
     bool copied = send->bytes <= COHI_PARCEL_COPY && send->bytes <= box->piece;
-    bool lent = !copied && send->collective && send->bytes <= box->piece;
+    bool lent = !copied && send->bytes <= box->piece;
     int64_t cost = COHI_ARRIVAL_COST + (copied || lent ? (int64_t)send->bytes : 0);
     if (!has_credit(&box->partners[to], cost))
         return false;
