@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/os.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +275,14 @@ static const cohi_usage usage = {
     .flags = flags,
 };
 
+/* To be asked before a rank is bound to a core. */
+static int is_crowded(uint64_t ranks)
+{
+    unsigned char cores[COHI_OS_CORE_BYTES] = {0};
+    cohi_os_cores(cores);
+    return 2 * ranks > (uint64_t)cohi_os_cores_in(cores);
+}
+
 int cohi_bench_links(int argc, char **argv)
 {
     cohi_links_options chosen = {.ranks = 1};
@@ -291,5 +300,6 @@ int cohi_bench_links(int argc, char **argv)
         chosen.rounds = beside ? ROUNDS_IN_A_TURN : ROUNDS_BY_ITSELF;
     if (!chosen.turns)
         chosen.turns = beside ? TURNS : 1;
+    chosen.crowded = is_crowded(chosen.ranks);
     return chosen.worker ? cohi_links_worker(&chosen) : run_all(&chosen);
 }

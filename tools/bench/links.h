@@ -38,6 +38,7 @@ typedef struct cohi_links_options {
     int choices;      /* measure every algorithm of all_reduce beside the one that is chosen */
     const char *html; /* a file, or NULL */
     int json;
+    int crowded; /* the ranks of both hosts are more than the cores: whoever waits gives up its core */
     int worker; /* 0, or is a rank */
     int sealed; /* of a rank */
 } cohi_links_options;

@@ -32,6 +32,7 @@ struct cohi_links_peers {
     cohi_bench_folder folder;
     const char *self;
     char ranks[24], sizes[TEXT];
+    int crowded;
     unsigned runs; /* so far: each has a folder of its own */
     struct peer peers[PEERS];
 };
@@ -69,9 +70,14 @@ static void start_openmpi(const cohi_links_peers *peers, const struct peer *peer
     add(words, "mpirun.openmpi");
     if (geteuid() == 0)
         add(words, "--allow-run-as-root");
-    add_all(words, (const char *[]){"--oversubscribe", "--bind-to", "core", "-n", peers->ranks,
-                                    "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca",
-                                    "btl_tcp_if_include", "lo", peer->program, peers->sizes, NULL});
+    if (peers->crowded)
+        add_all(words,
+                (const char *[]){"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", NULL});
+    else
+        add_all(words, (const char *[]){"--bind-to", "core", NULL});
+    add_all(words, (const char *[]){"--oversubscribe", "-n", peers->ranks, "--mca", "pml", "ob1",
+                                    "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo",
+                                    peer->program, peers->sizes, NULL});
 }
 
 static void build_gloo(const cohi_links_peers *peers, const struct peer *peer, const char *source,
@@ -86,9 +92,9 @@ static void build_gloo(const cohi_links_peers *peers, const struct peer *peer, c
 static void start_by_shell(const cohi_links_peers *peers, const char *line, const char *program,
                            const char *scratch, struct words *words)
 {
-    add_all(words,
-            (const char *[]){peers->self, "run", "-n", peers->ranks, "--bind", "core", "sh", "-c",
-                             line, program, peers->ranks, scratch, peers->sizes, NULL});
+    add_all(words, (const char *[]){peers->self, "run", "-n", peers->ranks, "--bind",
+                                    peers->crowded ? "none" : "core", "sh", "-c", line, program,
+                                    peers->ranks, scratch, peers->sizes, NULL});
 }
 
 static void start_gloo(const cohi_links_peers *peers, const struct peer *peer, const char *scratch,
@@ -239,6 +245,7 @@ cohi_links_peers *cohi_links_peers_open(const cohi_links_options *options, const
         return NULL;
     }
     peers->self = self;
+    peers->crowded = options->crowded;
     snprintf(peers->ranks, sizeof peers->ranks, "%" PRIu64, 2 * options->ranks);
     list_sizes(peers, options->ranks);
     for (unsigned i = 0; i < PEERS && !cohi_bench_stopped(); i++) {

@@ -241,7 +241,8 @@ static coh_status run_side(struct side *side, const cohi_links_options *chosen)
     coh_options how = COH_OPTIONS_INIT;
     const char *rank = getenv("COHORT_RANK");
     how.engine = "tcp";
-    cohi_bench_move_to_core(rank ? atoi(rank) : 0); /* the engine's thread goes along */
+    if (!chosen->crowded)
+        cohi_bench_move_to_core(rank ? atoi(rank) : 0); /* the engine's thread goes along */
     coh_status status = coh_init(&how, &side->world);
     if (status != COH_OK)
         return status;
@@ -253,6 +254,7 @@ static coh_status run_side(struct side *side, const cohi_links_options *chosen)
     status = make_memory(side);
     if (status == COH_OK)
         status = meet(side, chosen->sealed);
+    side->link.yields = chosen->crowded;
     if (status == COH_OK)
         status = run_rounds(side, chosen->rounds);
     if (status == COH_OK && side->rank == 0)

@@ -226,14 +226,15 @@ static bool waits_for_worker(cohi_slot *slot, int rank)
     return true;
 }
 
-/* What it shows, if its process runs. */
+/* What it shows, if its process runs. A thread whose worker is done already is on its way out of its wait, or
+ * stuck in it. */
 static enum state shown_by(cohi_slot *slot, int rank)
 {
-    if (has_waits(slot) && shows_a_way(slot))
+    if (!has_waits(slot))
+        return atomic_load(&slot->op) != COHI_OP_NONE ? INSIDE : GOES;
+    if (shows_a_way(slot))
         return GOES;
-    if (has_waits(slot) && !waits_for_worker(slot, rank))
-        return HELD;
-    return atomic_load(&slot->op) != COHI_OP_NONE ? INSIDE : GOES;
+    return waits_for_worker(slot, rank) ? INSIDE : HELD;
 }
 
 static enum state state_of(const struct look *look, int rank)
@@ -534,12 +535,23 @@ static void send_circle(coh_world *world, const char *text)
 
 /* ---- judging ---- */
 
+/* What it is in: the call that it shows, or of one without, a wait of its threads. */
+static unsigned op_of(cohi_slot *slot)
+{
+    cohi_awaited awaited;
+    unsigned op = atomic_load(&slot->op);
+    for (int i = 0; op == COHI_OP_NONE && i < COHI_DOINGS; i++)
+        if (cohi_doing_read(&slot->doings[i], &awaited))
+            op = (unsigned)awaited.op;
+    return op;
+}
+
 static uint64_t verdict_for(const struct look *look, int rank)
 {
     coh_world *world = look->world;
     bool stopped = look->states[rank] == STOPPED, far = cohi_far(world, rank);
-    unsigned op = stopped && far ? cohi_board_read(world->board, rank).op
-                                 : atomic_load(&slot_of(look, rank)->op);
+    unsigned op =
+        stopped && far ? cohi_board_read(world->board, rank).op : op_of(slot_of(look, rank));
     if (stopped && far && !cohi_peer_is_stopped(world, rank)) {
         (void)cohi_peer_is_mute(world, rank, &op);
         return cohi_verdict(COHI_VERDICT_MUTE, 0, (int)op);

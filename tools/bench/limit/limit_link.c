@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -76,26 +77,37 @@ void cohi_limit_link_close(cohi_limit_link *link)
 
 /* ---- bytes ---- */
 
-static int send_all(int fd, const void *bytes, size_t count)
+/* Nothing could be moved. */
+static void rest(const cohi_limit_link *link)
+{
+    if (link->yields)
+        sched_yield();
+}
+
+static int send_all(const cohi_limit_link *link, const void *bytes, size_t count)
 {
     const char *at = bytes;
     while (count > 0) {
-        ssize_t sent = send(fd, at, count, MSG_NOSIGNAL);
+        ssize_t sent = send(link->fd, at, count, MSG_NOSIGNAL);
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
             return -1;
+        if (sent < 0)
+            rest(link);
         at += sent > 0 ? sent : 0;
         count -= sent > 0 ? (size_t)sent : 0;
     }
     return 0;
 }
 
-static int receive_all(int fd, void *bytes, size_t count)
+static int receive_all(const cohi_limit_link *link, void *bytes, size_t count)
 {
     char *at = bytes;
     while (count > 0) {
-        ssize_t got = recv(fd, at, count, 0);
+        ssize_t got = recv(link->fd, at, count, 0);
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
             return -1;
+        if (got < 0)
+            rest(link);
         at += got > 0 ? got : 0;
         count -= got > 0 ? (size_t)got : 0;
     }
@@ -106,13 +118,13 @@ static int send_sealed(cohi_limit_link *link, const char *bytes, size_t count)
 {
     struct iovec part = {.iov_base = (char *)(uintptr_t)bytes, .iov_len = count};
     size_t all = cohi_seal_close(link->seals.out, COHI_SEAL_DATA, &part, 1, link->record);
-    return all > 0 ? send_all(link->fd, link->record, all) : -1;
+    return all > 0 ? send_all(link, link->record, all) : -1;
 }
 
 static int receive_sealed(cohi_limit_link *link, char *bytes, size_t count)
 {
     size_t all = count + COHI_SEAL_EXTRA_BYTES;
-    if (receive_all(link->fd, link->record, all) != 0
+    if (receive_all(link, link->record, all) != 0
         || !cohi_seal_open(link->seals.in, link->record, all, link->plain))
         return -1;
     memcpy(bytes, link->plain, count);
@@ -121,13 +133,12 @@ static int receive_sealed(cohi_limit_link *link, char *bytes, size_t count)
 
 static int give(cohi_limit_link *link, const char *bytes, size_t count)
 {
-    return link->seals.out ? send_sealed(link, bytes, count) : send_all(link->fd, bytes, count);
+    return link->seals.out ? send_sealed(link, bytes, count) : send_all(link, bytes, count);
 }
 
 static int take(cohi_limit_link *link, char *bytes, size_t count)
 {
-    return link->seals.in ? receive_sealed(link, bytes, count)
-                          : receive_all(link->fd, bytes, count);
+    return link->seals.in ? receive_sealed(link, bytes, count) : receive_all(link, bytes, count);
 }
 
 /* ---- the loops ---- */
@@ -162,18 +173,22 @@ int cohi_limit_link_move(cohi_limit_link *link, char *memory, uint64_t bytes)
 
 /* ---- both ways at once ---- */
 
-static int exchange_clear(int fd, const char *out, uint64_t out_bytes, char *in, uint64_t in_bytes)
+static int exchange_clear(const cohi_limit_link *link, const char *out, uint64_t out_bytes,
+                          char *in, uint64_t in_bytes)
 {
     uint64_t sent = 0, got = 0;
     while (sent < out_bytes || got < in_bytes) {
-        ssize_t moved = sent < out_bytes ? send(fd, out + sent, out_bytes - sent, MSG_NOSIGNAL) : 0;
-        if (moved < 0 && errno != EAGAIN && errno != EINTR)
+        ssize_t gone =
+            sent < out_bytes ? send(link->fd, out + sent, out_bytes - sent, MSG_NOSIGNAL) : 0;
+        if (gone < 0 && errno != EAGAIN && errno != EINTR)
             return -1;
-        sent += moved > 0 ? (uint64_t)moved : 0;
-        moved = got < in_bytes ? recv(fd, in + got, in_bytes - got, 0) : 1;
-        if (moved == 0 || (moved < 0 && errno != EAGAIN && errno != EINTR))
+        sent += gone > 0 ? (uint64_t)gone : 0;
+        ssize_t come = got < in_bytes ? recv(link->fd, in + got, in_bytes - got, 0) : 1;
+        if (come == 0 || (come < 0 && errno != EAGAIN && errno != EINTR))
             return -1;
-        got += got < in_bytes && moved > 0 ? (uint64_t)moved : 0;
+        got += got < in_bytes && come > 0 ? (uint64_t)come : 0;
+        if (gone <= 0 && come < 0)
+            rest(link);
     }
     return 0;
 }
@@ -198,7 +213,7 @@ static int exchange(cohi_limit_link *link, const char *out, uint64_t out_bytes, 
                     uint64_t in_bytes)
 {
     return link->seals.out ? exchange_sealed(link, out, out_bytes, in, in_bytes)
-                           : exchange_clear(link->fd, out, out_bytes, in, in_bytes);
+                           : exchange_clear(link, out, out_bytes, in, in_bytes);
 }
 
 /* Sixteen at a time, which compilers turn into vectors. */

@@ -15,6 +15,7 @@
 typedef struct cohi_limit_link {
     int fd;
     int leads;
+    int yields; /* the other side may need this very core: it is given up where nothing can be moved */
     cohi_seals seals; /* none: in the clear */
     unsigned char *record;
     unsigned char *plain; /* where records are opened, before they are copied on */
