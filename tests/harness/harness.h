@@ -158,6 +158,9 @@ void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Seconds of the monotonic clock. */
 double test_now(void);
+
+/* The same less what threads of this process have waited for a core: for limits that a busy machine is not to break. */
+double test_fair_now(void);
 void test_sleep(double seconds);
 
 /* Waits until *word >= value, without calling Cohort, for at most `seconds`. Yields. */

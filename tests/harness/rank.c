@@ -1,7 +1,9 @@
 #include "page.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +14,33 @@ double test_now(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* 0 where the kernel does not tell. */
+static double waited_for_core(const char *thread)
+{
+    char path[64];
+    unsigned long long waited_ns = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/schedstat", thread);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%*u %llu", &waited_ns) != 1)
+        waited_ns = 0;
+    fclose(file);
+    return (double)waited_ns * 1e-9;
+}
+
+double test_fair_now(void)
+{
+    double waited = 0;
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *one; threads && (one = readdir(threads));)
+        if (one->d_name[0] != '.')
+            waited += waited_for_core(one->d_name);
+    if (threads)
+        closedir(threads);
+    return test_now() - waited;
 }
 
 void test_sleep(double seconds)
