@@ -264,13 +264,14 @@ static coh_status examine(cohi_wait *wait)
     atomic_store_explicit(&world->slot->waits_for,
                           awaited.rank >= 0 ? awaited.rank : COHI_WAITS_FOR_ANYBODY,
                           memory_order_relaxed);
+    /* What this rank shows is whole before it asks the engine for anything, in which it may get stuck. */
     cohi_doing_show(world, &awaited, looked_ns, &wait->doing);
+    cohi_doing_look_around(world);
     if (awaited.rank < 0 || (!by_one && !cohi_doing_has_others(world, wait->doing)))
         warn_of_any(wait, &awaited);
     coh_status status = by_one ? blame(wait, awaited.rank) : blame_nobody(wait);
     if (status != COH_OK)
         return status;
-    cohi_doing_look_around(world);
     return cohi_survey_look(world, wait->call, wait->hint);
 }
 
