@@ -39,7 +39,8 @@ static coh_status end_refused(cohi_call *call, coh_status refused, bool told)
         status = cohi_apart_meet(&call->entry, &any);
     if (status != COH_OK)
         return status;
-    cohi_match_discard_calls(team->world->mailbox, team);
+    cohi_match_discard_calls(team->world->mailbox, team, team->epoch);
+    team->refused = true;
     team->settled = team->epoch;
     if (refused == COH_OK)
         return cohi_apart_explain_refusal(&call->entry);
@@ -81,6 +82,8 @@ coh_status cohi_run_apart(cohi_call *call, coh_status refused)
     cohi_error kept; /* this member's own refusal, while waiting may set another error */
     cohi_error_keep(&kept);
     bool here = false;
+    if (call->team->refused)
+        cohi_match_discard_calls(call->team->world->mailbox, call->team, call->team->epoch - 1);
     cohi_post_apart(call, refused);
     coh_status status = cohi_apart_gather(&call->entry, &here);
     if (status != COH_OK)

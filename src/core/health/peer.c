@@ -108,19 +108,42 @@ bool cohi_peer_inspect(coh_world *world, int rank, cohi_slot *image)
     return answered;
 }
 
+/*
+ * What is known of a mute rank is two times in one word: since when it has been, and when that was last told. An engine
+ * tells of it as long as it lasts, so what is older is over.
+ */
+#define MUTE_LASTS_MS 5000
+
+static uint32_t milliseconds(void)
+{
+    return (uint32_t)(cohi_now_ns() / COHI_NS_PER_MS);
+}
+
+/* For how long the rank has been mute by now; 0: it is not. */
+static uint32_t mute_for_ms(const coh_world *world, int rank)
+{
+    uint64_t told = atomic_load(&world->mute[rank]);
+    uint32_t now = milliseconds();
+    if (told == 0 || now - (uint32_t)told > MUTE_LASTS_MS)
+        return 0;
+    uint32_t since = now - (uint32_t)(told >> 32);
+    return since > 0 ? since : 1;
+}
+
 void cohi_peer_mute(void *world, int rank)
 {
     const coh_world *told = world;
-    uint64_t none = 0;
-    if (told->mute)
-        atomic_compare_exchange_strong(&told->mute[rank], &none, cohi_now_ns());
+    if (!told->mute)
+        return;
+    uint32_t now = milliseconds(), since = now - mute_for_ms(told, rank);
+    atomic_store(&told->mute[rank], (uint64_t)since << 32 | now);
 }
 
 /* Whether nobody on the rank's host, who could see that it is not stopped, is known to answer. */
 static bool is_host_mute(coh_world *world, int rank)
 {
     for (int of = 0; of < world->size; of++)
-        if (world->host_of[of] == world->host_of[rank] && atomic_load(&world->mute[of]) == 0
+        if (world->host_of[of] == world->host_of[rank] && mute_for_ms(world, of) == 0
             && !cohi_peer_has_left(world, of)
             && cohi_verdict_status(cohi_verdict_on(world, of)) != COH_PEER_LOST)
             return false;
@@ -131,9 +154,9 @@ static bool is_host_mute(coh_world *world, int rank)
  * may be computing. */
 static bool is_mute_for_long(coh_world *world, int rank)
 {
-    uint64_t since_ns = atomic_load(&world->mute[rank]);
+    uint64_t mute_ns = mute_for_ms(world, rank) * COHI_NS_PER_MS;
     uint64_t patience_ns = world->link_timeout_ns ? world->link_timeout_ns : MUTE_NS;
-    return since_ns != 0 && (cohi_now_ns() - since_ns >= patience_ns || is_host_mute(world, rank));
+    return mute_ns > 0 && (mute_ns >= patience_ns || is_host_mute(world, rank));
 }
 
 /* What it was in when it last answered. */

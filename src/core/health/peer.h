@@ -32,7 +32,7 @@ bool cohi_peer_is_stopped(const coh_world *world, int rank);
  * on its host can tell. *op: what it was last seen in. */
 bool cohi_peer_is_mute(coh_world *world, int rank, unsigned *op);
 
-/* The engine's upcall by which that begins. It ends with the next answer. */
+/* The upcall of an engine, again and again as long as that lasts; it ends with the next answer too. */
 void cohi_peer_mute(void *world, int rank);
 
 /* Whether a thread of it has a core or waits for one: then it may go on, however long it takes.

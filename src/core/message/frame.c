@@ -175,12 +175,15 @@ static bool send_lent(cohi_mailbox *box, coh_request *send, int to, int64_t cost
     cohi_latch_take(&box->lock);
     coh_status status = cohi_parcel_take(box, to, send, &parcel);
     bool goes = status != COH_OK || parcel;
-    if (goes) {
-        spend(&box->partners[to], cost);
+    if (goes)
         cohi_far_lend(box, send);
-    }
-    if (parcel)
+    if (parcel) {
+        spend(&box->partners[to], cost);
+        parcel->cost = cost;
         status = lend(box, send, to, parcel);
+        if (status != COH_OK)
+            spend(&box->partners[to], -cost);
+    }
     if (status != COH_OK)
         send->move.status = status;
     if (goes && send->move.flying == 0)
@@ -189,15 +192,23 @@ static bool send_lent(cohi_mailbox *box, coh_request *send, int to, int64_t cost
     return goes;
 }
 
+/* A longer one takes no more than half of the credit: the rest is for short ones, and for what announces others. Else
+ * messages that nobody receives yet would keep back those that the receiver waits for. */
+static bool may_lend(cohi_partner *partner, int64_t cost)
+{
+    return has_credit(partner, cost + COHI_UNEXPECTED_BYTES / 2);
+}
+
 /*
  * Short messages go whole, as copies. So does what fits a frame, uncopied: asking the receiver first would only cost the
- * time of an answer, and what comes before its receive is kept, up to COHI_UNEXPECTED_BYTES.
+ * time of an answer, and what comes before its receive is kept.
  */
 bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to)
 {
     bool copied = send->bytes <= COHI_PARCEL_COPY && send->bytes <= box->piece;
-    bool lent = !copied && send->bytes <= box->piece;
-    int64_t cost = COHI_ARRIVAL_COST + (copied || lent ? (int64_t)send->bytes : 0);
+    int64_t whole = COHI_ARRIVAL_COST + (int64_t)send->bytes;
+    bool lent = !copied && send->bytes <= box->piece && may_lend(&box->partners[to], whole);
+    int64_t cost = copied || lent ? whole : COHI_ARRIVAL_COST;
     if (!has_credit(&box->partners[to], cost))
         return false;
     if (copied)

@@ -134,14 +134,20 @@ static bool keep(cohi_mailbox *box, const cohi_envelope *envelope, const void *d
     return true;
 }
 
+/* Whether it is of one of the team's collectives, up to that of `last`. */
+static bool is_of_calls(const coh_team *team, const cohi_envelope *envelope, uint32_t last)
+{
+    return envelope->tag & COHI_TAG_INTERNAL && (uint64_t)team->number == envelope->team >> 32
+           && (int32_t)((uint32_t)envelope->team - team->start) > 0
+           && (int32_t)(last - (uint32_t)envelope->team) >= 0;
+}
+
 /* Those of a collective have its epoch in place of the team's first: see cohi_message_call_key. */
 static bool is_of_team(const coh_team *team, const cohi_envelope *envelope)
 {
     if (!(envelope->tag & COHI_TAG_INTERNAL))
         return cohi_message_key(team) == envelope->team;
-    return (uint64_t)team->number == envelope->team >> 32
-           && (int32_t)((uint32_t)envelope->team - team->start) > 0
-           && (int32_t)(team->epoch - (uint32_t)envelope->team) >= 0;
+    return is_of_calls(team, envelope, team->epoch);
 }
 
 static bool is_destroyed(coh_world *world, const cohi_envelope *envelope)
@@ -191,7 +197,7 @@ static void discard_destroyed(cohi_mailbox *box, cohi_partner *partner)
     }
 }
 
-void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team)
+void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team, uint32_t last)
 {
     cohi_latch_take(&box->lock);
     for (int i = 0; i < team->size; i++) {
@@ -200,8 +206,7 @@ void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team)
         for (; at; at = next) {
             cohi_arrival *arrival = (cohi_arrival *)at;
             next = cohi_queue_next(arrivals, at);
-            if (!(arrival->envelope.tag & COHI_TAG_INTERNAL) || arrival->taker
-                || !is_of_team(team, &arrival->envelope))
+            if (arrival->taker || !is_of_calls(team, &arrival->envelope, last))
                 continue;
             cohi_queue_remove(at);
             atomic_fetch_sub(&box->offers, arrival->offered ? 1 : 0);
@@ -211,13 +216,18 @@ void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team)
     cohi_latch_give(&box->lock);
 }
 
+static void discard_all_destroyed(cohi_mailbox *box)
+{
+    if (teams_changed(box))
+        for (int rank = 0; rank < box->world->size; rank++)
+            discard_destroyed(box, &box->partners[rank]);
+}
+
 static bool has_room(cohi_mailbox *box, cohi_partner *partner)
 {
     if (COHI_LIKELY(partner->held < COHI_UNEXPECTED_BYTES))
         return true;
-    if (teams_changed(box))
-        for (int rank = 0; rank < box->world->size; rank++)
-            discard_destroyed(box, &box->partners[rank]);
+    discard_all_destroyed(box);
     return partner->held < COHI_UNEXPECTED_BYTES;
 }
 
@@ -231,8 +241,12 @@ bool cohi_match_deliver(cohi_mailbox *box, const cohi_envelope *envelope, const 
         release(box, envelope->from, cost_of(envelope, offer != NULL));
         return true;
     }
-    if (bounded && !has_room(box, &box->partners[envelope->from]))
+    cohi_partner *partner = &box->partners[envelope->from];
+    if (bounded && !has_room(box, partner))
         return false;
+    if (!bounded
+        && partner->held >= COHI_UNEXPECTED_BYTES / 2) /* it has no credit for long ones left */
+        discard_all_destroyed(box);
     return keep(box, envelope, data, offer);
 }
 

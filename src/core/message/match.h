@@ -44,8 +44,8 @@ void cohi_match_withdraw(cohi_mailbox *box, coh_request *request);
 /* Frees all arrivals. */
 void cohi_match_close(cohi_mailbox *box);
 
-/* Frees what has come of messages within collectives of the team, up to its present one, in which
- * nobody takes part any more. */
-void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team);
+/* Frees what has come of messages within collectives of the team, up to that of the epoch `last`, in
+ * which nobody takes part any more. */
+void cohi_match_discard_calls(cohi_mailbox *box, const coh_team *team, uint32_t last);
 
 #endif

@@ -33,6 +33,7 @@ coh_status cohi_parcel_take(cohi_mailbox *box, int peer, coh_request *request, c
     found->peer = peer;
     found->recalled = false;
     found->request = request;
+    found->cost = 0;
     *parcel = found;
     return COH_OK;
 }
@@ -56,6 +57,8 @@ static void end(cohi_mailbox *box, cohi_parcel *parcel)
     cohi_queue_remove(&parcel->link);
     atomic_fetch_sub(&box->work, 1);
     cohi_parcel_give(box, parcel);
+    if (parcel->op.status != COH_OK)
+        atomic_fetch_add(&box->partners[parcel->peer].credit, parcel->cost);
     if (!request)
         return;
     request->move.flying--;

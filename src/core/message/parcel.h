@@ -25,6 +25,7 @@ typedef struct cohi_parcel {
     int peer;
     bool recalled;        /* a thread is about to cancel it, and ends it */
     coh_request *request; /* whose memory the engine works on; NULL: on `copy` */
+    int64_t cost;         /* credit that was spent for it, and comes back where it does not go */
     char *copy;           /* room for COHI_PARCEL_COPY bytes, made at first use */
 } cohi_parcel;
 

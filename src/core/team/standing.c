@@ -69,10 +69,16 @@ static const cohi_record *told_record(const coh_team *team, int index, uint32_t 
     return !differs && record->op == op && cohi_terms_on_data(op) ? record : NULL;
 }
 
+/* The index of a rank that a peer's word names; -1: of none. */
+static int index_of(const coh_team *team, int rank)
+{
+    return rank < team->world->size ? team->indices[rank] : -1;
+}
+
 void cohi_team_describe_call(const coh_team *team, int rank, uint32_t epoch, unsigned op,
                              char *text, size_t room)
 {
-    int index = rank < team->world->size ? team->indices[rank] : -1;
+    int index = index_of(team, rank);
     cohi_meet *meet = index >= 0 ? team->meets[index] : NULL;
     const cohi_record *record = index >= 0 && !meet ? told_record(team, index, epoch, op) : NULL;
     uint64_t mark = meet ? atomic_load(&cohi_meet_post(meet, epoch)->mark) : 0;
@@ -113,8 +119,9 @@ static void pass_on(coh_team *team, const char *call, uint64_t word)
     cohi_opcode op = (cohi_opcode)atomic_load(&team->world->slot->op);
     const cohi_entry entry = cohi_entry_of(team, call, op);
     uint32_t since = (team->now - (uint32_t)(word >> EPOCH_AT)) & ((1u << EPOCH_BITS) - 1);
-    int ours = team->indices[our_rank(word)], theirs = team->indices[their_rank(word)];
-    cohi_apart_tell_calls(team, ours, theirs, team->now - since);
+    int ours = index_of(team, our_rank(word)), theirs = index_of(team, their_rank(word));
+    if (ours >= 0 && theirs >= 0)
+        cohi_apart_tell_calls(team, ours, theirs, team->now - since);
     for (int i = 0; i < team->size; i++)
         if (!team->meets[i])
             tell_broken_to(team, i, word);

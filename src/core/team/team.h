@@ -36,6 +36,7 @@ struct coh_team {
     uint32_t start;    /* the epoch before the first */
     uint32_t settled;  /* all members are known to have made the same calls up to this epoch */
     bool told;         /* it is broken, and a call of this rank has said so; as `epoch` */
+    bool refused;      /* a member was, once: chunks of such a call may still come; as `epoch` */
     uint32_t heard;    /* the last epoch in which this rank heard that another was refused */
     uint32_t hinted;   /* the last in which it told its call to the next leader (apart.h) */
     atomic_int busy;   /* a thread is in a collective of this team */

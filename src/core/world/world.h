@@ -169,7 +169,7 @@ struct coh_world {
     pthread_mutex_t inspect_lock;
     atomic_bool *left; /* [size]: peers that have said that they leave, where it cannot be seen */
     _Atomic uint64_t *doubts; /* [size], or NULL: one host; when a far peer was seen to be gone */
-    _Atomic uint64_t *mute;   /* [size], or NULL too; since when one is mute (core/health/peer.h) */
+    _Atomic uint64_t *mute;   /* [size], or NULL too; of one that is mute (core/health/peer.c) */
 
     coh_world *next; /* in the list of worlds, or of tombstones */
 };

@@ -48,6 +48,8 @@ static cohi_tcp_request *take_behind(cohi_tcp_queue *queue, cohi_tcp_request *be
 
 static void give_back(cohi_tcp_out *out, cohi_tcp_request *request)
 {
+    free(request->own);
+    request->own = NULL;
     request->next = out->free;
     out->free = request;
 }
@@ -59,8 +61,10 @@ static bool make_room(cohi_tcp_out *out)
         return false;
     chunk->next = out->chunks;
     out->chunks = chunk;
-    for (int i = 0; i < CHUNK_REQUESTS; i++)
+    for (int i = 0; i < CHUNK_REQUESTS; i++) {
+        chunk->requests[i].own = NULL;
         give_back(out, &chunk->requests[i]);
+    }
     return true;
 }
 
@@ -403,6 +407,20 @@ static bool belongs(const cohi_tcp_request *request, const cohi_op *op, int cont
                && (int)request->context == context);
 }
 
+/* A message that has begun to go must go whole, or the link could not go on: what is left of it becomes the link's own. */
+static bool take_over(cohi_tcp_link *link, cohi_tcp_request *request)
+{
+    if (request->frame.head.verb != COHI_TCP_MESSAGE || request->left > 0)
+        return false;
+    char *own = malloc(request->body_bytes);
+    if (!own)
+        return false;
+    memcpy(own, request->body, request->body_bytes);
+    request->body = request->own = own;
+    end_part(link, request, COH_OK, NULL);
+    return true;
+}
+
 /* Whether it may stay; nobody waits for it any more. */
 static bool orphan(cohi_tcp_link *link, cohi_tcp_request *request)
 {
@@ -424,6 +442,8 @@ bool cohi_tcp_withdraw(cohi_tcp_link *link, const cohi_op *op)
         bool begun = !before && out->written > 0 && !out->answering;
         if (!belongs(request, op, context)) {
             before = request;
+        } else if (begun && request->body_bytes > 0 && take_over(link, request)) {
+            before = request;
         } else if (begun || !has_callers_memory(request)) {
             intact = orphan(link, request) && intact;
             before = request;
@@ -439,6 +459,8 @@ void cohi_tcp_out_free(cohi_tcp_out *out)
 {
     while (out->chunks) {
         struct cohi_tcp_chunk *next = out->chunks->next;
+        for (int i = 0; i < CHUNK_REQUESTS; i++)
+            free(out->chunks->requests[i].own);
         free(out->chunks);
         out->chunks = next;
     }

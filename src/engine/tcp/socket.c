@@ -124,6 +124,8 @@ bool cohi_tcp_socket_is_acknowledged(int fd, uint64_t recent_ns, uint64_t *ackno
     *acknowledged = info.tcpi_bytes_acked;
     if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0)
         return info.tcpi_probes == 0 || recent;
+    if (info.tcpi_unacked == 0 && info.tcpi_snd_wnd == 0 && info.tcpi_probes == 0)
+        return true;
     return recent && (more || info.tcpi_snd_wnd == 0);
 }
 

@@ -97,6 +97,7 @@ typedef struct cohi_tcp_request {
     size_t prefix_bytes;  /* of a message: the first ones, which are in `head` */
     const char *body;     /* of the present frame, behind what is in `head` */
     size_t body_bytes;
+    char *own; /* where the body is of one that was given up, or NULL */
     size_t head_bytes;
     unsigned char head[sizeof(cohi_tcp_head) + COHI_TCP_EXTENSION_MOST + COHI_TCP_INLINE_BYTES];
 } cohi_tcp_request;
