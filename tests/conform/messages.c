@@ -290,6 +290,29 @@ static void requests_in_any_order(test_rank *self)
     free(out);
 }
 
+/* Messages that nobody receives yet do not keep back those that the receiver waits for. */
+static void unreceived_ones_keep_no_collective_back(test_rank *self)
+{
+    enum { SENDS = 80, BYTES = 60000, COUNT = 1 << 18 };
+    coh_team *team = coh_team_world(self->world);
+    char *data = calloc(1, BYTES);
+    float *source = calloc(COUNT, sizeof *source), *target = calloc(COUNT, sizeof *target);
+    coh_request *sends[SENDS];
+    coh_message got;
+    for (int i = 0; i < COUNT; i++)
+        source[i] = 1;
+    for (int i = 0; i < SENDS; i++)
+        CHECK_OK(coh_send_start(team, right_of(self), i, data, BYTES, &sends[i]));
+    CHECK_OK(coh_all_reduce(team, COH_F32, COH_SUM, source, target, COUNT));
+    CHECK(target[0] == (float)self->size && target[COUNT - 1] == (float)self->size);
+    for (int i = 0; i < SENDS; i++)
+        CHECK_OK(coh_receive(team, left_of(self), i, data, BYTES, &got));
+    CHECK_OK(coh_request_wait_all(sends, SENDS, NULL));
+    free(data);
+    free(source);
+    free(target);
+}
+
 static void probe_sees_what_is_there(test_rank *self)
 {
     coh_team *team = coh_team_world(self->world);
@@ -418,6 +441,7 @@ const test_case conform_messages[] = {
     CASE(all_send_large_at_once, "S45", ON_ALL, ANY_SIZE, .limit_s = 60),
     CASE(large_from_every_memory, "S45", ON_MEMORY, ANY_SIZE, .limit_s = 60),
     CASE(requests_in_any_order, "S43", ON_ALL, ANY_SIZE),
+    CASE(unreceived_ones_keep_no_collective_back, "S43", ON_ALL, FROM_TWO, .limit_s = 60),
     CASE(probe_sees_what_is_there, "S43", ON_ALL, ANY_SIZE),
     CASE(teams_do_not_mix, "S43 S35", ON_ALL, ANY_SIZE),
     CASE(a_blocked_receive_blocks_nobody, "S14", ON_ALL, ANY_SIZE, .limit_s = 60),

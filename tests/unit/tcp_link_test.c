@@ -356,6 +356,43 @@ static void cancelling_what_is_under_way_ends_the_link(void **state)
     rig_close(rig);
 }
 
+/* A message that has begun to go goes whole, as it was: a refused collective must not cost the link. */
+static void a_message_under_way_is_taken_over(void **state)
+{
+    (void)state;
+    enum { BYTES = 60000, MOST = 2000 };
+    struct rig *rig = rig_open(2, 1 << 1, TIMEOUT_NS);
+    char *memory = malloc(BYTES), *as_sent = malloc(BYTES), *came = malloc(BYTES + 16);
+    int fd = raw_open(rig, 1, 0), sent = 0;
+    cohi_op ops[2] = {COHI_NEW_OP, COHI_NEW_OP};
+    memset(memory, 5, BYTES);
+    memset(as_sent, 5, BYTES);
+    for (bool full = false; !full; sent++) { /* until the sockets are */
+        assert_int_not_equal(sent, MOST);
+        cohi_op *op = &ops[sent % 2];
+        *op = (cohi_op)COHI_NEW_OP;
+        assert_int_equal(cohi_engine_tcp.channel->send(rig->endpoint[0], 1, "sixteen bytes...", 16,
+                                                       memory, BYTES, op),
+                         COH_OK);
+        full = !atomic_load(&op->done);
+    }
+    cohi_engine_tcp.lifecycle->cancel(rig->endpoint[0], &ops[(sent - 1) % 2]);
+    assert_int_equal(atomic_load(&ops[(sent - 1) % 2].done), 1);
+    memset(memory, 6, BYTES);
+    assert_int_equal(atomic_load(&rig->world[0].lost[1]), 0);
+    for (int i = 0; i < sent; i++) {
+        cohi_tcp_frame frame;
+        assert_true(raw_take(fd, &frame, came, BYTES + 16));
+        assert_int_equal(frame.head.verb, COHI_TCP_MESSAGE);
+        assert_memory_equal(came + 16, as_sent, BYTES);
+    }
+    free(memory);
+    free(as_sent);
+    free(came);
+    close(fd);
+    rig_close(rig);
+}
+
 /* An answer that comes when nobody wants it any more is dropped, and the link goes on. */
 static void answers_to_what_was_cancelled_are_dropped(void **state)
 {
@@ -423,6 +460,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_keeps_no_link),
         cmocka_unit_test(what_waits_for_a_lost_rank_ends),
         cmocka_unit_test(cancelling_what_is_under_way_ends_the_link),
+        cmocka_unit_test(a_message_under_way_is_taken_over),
         cmocka_unit_test(answers_to_what_was_cancelled_are_dropped),
         cmocka_unit_test(silence_is_told),
     };
