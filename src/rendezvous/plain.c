@@ -4,11 +4,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "bootstrap/listeners.h"
 #include "bootstrap/root.h"
 #include "rendezvous/bounded.h"
 #include "rendezvous/publish.h"
 #include "rendezvous/secret.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,14 +91,36 @@ static coh_status choose_port(const cohi_plain *plain, const cohi_config *config
     return status;
 }
 
+static bool is_loopback(const cohi_os_address *address)
+{
+    static const unsigned char v6[16] = {[15] = 1};
+    return address->family == 4 ? address->bytes[0] == 127
+                                : memcmp(address->bytes, v6, sizeof v6) == 0;
+}
+
+/* Many hosts give their own name an address of the loopback, where others find them by another one. A number, or
+ * the name of the loopback itself, means what it says. Returns how many there are then. */
+static int add_outer(const cohi_plain *plain, cohi_os_address *addresses, int count)
+{
+    bool number = strchr(plain->address, ':') || isdigit((unsigned char)plain->address[0]);
+    bool inner = count > 0 && !number && strcmp(plain->address, "localhost") != 0;
+    for (int i = 0; i < count && inner; i++)
+        inner = is_loopback(&addresses[i]);
+    int more = inner ? cohi_os_addresses("", addresses + count, COHI_LISTENERS - count) : 0;
+    return count + (more > 0 ? more : 0);
+}
+
 /* Where the others look for it; a name that rank 0's own host does not know is no obstacle. */
 static coh_status listen_as_named(const cohi_plain *plain, const cohi_config *config, unsigned port,
                                   uint64_t deadline_ns, cohi_launch *launch)
 {
     cohi_root root = {.count = 0};
+    cohi_os_address addresses[COHI_LISTENERS];
     if (!*config->net_interface && find_root(plain, deadline_ns, &root) != 0)
         root.count = 0;
-    return cohi_root_listen_at(config, root.addresses, root.count, port, &launch->listeners);
+    memcpy(addresses, root.addresses, (size_t)root.count * sizeof *addresses);
+    int count = add_outer(plain, addresses, root.count);
+    return cohi_root_listen_at(config, addresses, count, port, &launch->listeners);
 }
 
 static coh_status ask_with_secret(const cohi_plain *plain, const cohi_config *config,

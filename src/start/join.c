@@ -14,24 +14,23 @@
 /*
  * What "any" is over several hosts whose network is trusted: the engine in whose job the ranks found each other, or one
  * that drives a fabric, if all ranks have it; NULL: what is preferred otherwise. Unsealed engines are
- * never taken over a network that is not.
+ * never taken over a network that is not. All ranks of all hosts exchange cards for it, whatever they are asked for
+ * themselves: ranks that are asked for different things then differ in what the next cards say.
  */
-static coh_status prefer(const coh_world *world, const cohi_need *need, const char *brought_by,
-                         cohi_card *cards, const char **name)
+static coh_status prefer(const coh_world *world, const cohi_need *need, const cohi_config *config,
+                         const char *brought_by, cohi_card *cards, const char **name)
 {
     cohi_card card = {.rank = world->rank, .size = world->size, .fds = {-1, -1}};
-    if (brought_by) {
-        *name = brought_by;
-        return COH_OK;
-    }
-    const cohi_engine *able = cohi_engine_with_fabric(need);
+    bool is_free = cohi_engine_is_any(*name) && config->net == COHI_NET_CLEAR;
+    const cohi_engine *able = is_free && !brought_by ? cohi_engine_with_fabric(need) : NULL;
     if (able)
         snprintf(card.engine, sizeof card.engine, "%s", able->name);
     coh_status status = cohi_group_exchange(world->group, &card, COHI_CARD_PROBE, COH_OK, cards);
     bool all = status == COH_OK && able;
     for (int rank = 0; rank < world->size && all; rank++)
         all = strncmp(cards[rank].engine, able->name, sizeof card.engine) == 0;
-    *name = all ? able->name : NULL;
+    if (is_free)
+        *name = brought_by ? brought_by : all ? able->name : NULL;
     return status;
 }
 
@@ -47,8 +46,8 @@ static coh_status bring_up(coh_world *world, const coh_options *options, const c
     const char *name = options->engine ? options->engine : config->engine;
     cohi_card card = {.fds = {-1, -1}};
     coh_status status = COH_OK;
-    if (cohi_engine_is_any(name) && need.hosts > 1 && config->net == COHI_NET_CLEAR)
-        status = prefer(world, &need, brought_by, cards, &name);
+    if (need.hosts > 1)
+        status = prefer(world, &need, config, brought_by, cards, &name);
     if (status != COH_OK)
         return status;
     status = cohi_engine_select(name, &need, &engine);
