@@ -24,7 +24,8 @@ static void *work_arg;
 static const cohi_mlx_shim *shim;
 static struct {
     bool joined;
-    bool own; /* made by the world, at ports of its own */
+    bool kept; /* MLX has it still from an earlier world, connections and all */
+    bool own;  /* made by the world, at ports of its own */
     int rank, size;
     cohi_mlx_sockets sockets;
 } group;
@@ -212,7 +213,7 @@ static coh_status fail_join(bool came_back, uint64_t began_ns, int rank)
 /* Other back ends than the ring have connections that are none between ranks. */
 static void take_connections(const cohi_mlx_fds *before)
 {
-    if (strcmp(cohi_mlx_backend, "ring") != 0)
+    if (group.kept || strcmp(cohi_mlx_backend, "ring") != 0)
         return;
     cohi_mlx_sockets_find(before, &group.sockets);
     cohi_mlx_sockets_keep(&group.sockets);
@@ -294,7 +295,9 @@ void cohi_mlx_part(bool broken)
     if (cohi_mlx_begin(part, NULL) == COH_OK)
         (void)cohi_mlx_await(cohi_now_ns() + GIVE_UP_NS);
     group.joined = false;
-    group.sockets.count = 0;
+    group.kept = !parting.forget;
+    if (parting.forget)
+        group.sockets.count = 0;
 }
 
 /* ---- one exchange ---- */
