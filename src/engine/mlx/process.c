@@ -281,6 +281,7 @@ static void part(void *arg)
 {
     (void)arg;
     shim->part(parting.forget, parting.keep);
+    cohi_threads_unmark_ended();
 }
 
 /* MPI's end, which MLX's group brings, would wait for ranks that are gone. */
