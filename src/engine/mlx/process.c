@@ -284,7 +284,8 @@ static void part(void *arg)
     cohi_threads_unmark_ended();
 }
 
-/* MPI's end, which MLX's group brings, would wait for ranks that are gone. */
+/* MPI's end, which MLX's group brings, would wait for ranks that are gone. Nothing is begun where MLX has not come back
+ * from an earlier call: that would fail, in place of the failure that is being told. */
 void cohi_mlx_part(bool broken)
 {
     if (!group.joined)
@@ -293,7 +294,7 @@ void cohi_mlx_part(bool broken)
     parting.forget = !is_mpi && (group.own || broken);
     parting.keep = is_mpi && broken;
     cohi_mlx_sockets_calm(&group.sockets, false);
-    if (cohi_mlx_begin(part, NULL) == COH_OK)
+    if (cohi_mlx_await(0) && cohi_mlx_begin(part, NULL) == COH_OK)
         (void)cohi_mlx_await(cohi_now_ns() + GIVE_UP_NS);
     group.joined = false;
     group.kept = !parting.forget;
