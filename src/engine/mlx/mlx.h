@@ -189,7 +189,7 @@ void cohi_mlx_pack(cohi_endpoint *endpoint, void *frame, size_t bytes);
 typedef struct cohi_mlx_round {
     uint64_t left; /* most that a rank has left to send */
     bool all_leave;
-    int wrong; /* a rank whose frame is none; -1 */
+    int wrong; /* a rank whose frame is none, or this one without memory; -1 */
     char why[96];
 } cohi_mlx_round;
 
