@@ -69,6 +69,7 @@ if(COHORT_BUILDS_MLX)
   target_compile_features(cohort-mlx PRIVATE cxx_std_20)
   target_include_directories(cohort-mlx SYSTEM PRIVATE ${mlx_folder}/include)
   target_link_libraries(cohort-mlx PRIVATE ${mlx_folder}/lib/libmlx.so)
-  set_target_properties(cohort-mlx PROPERTIES SKIP_BUILD_RPATH ON)
+  set_target_properties(cohort-mlx PROPERTIES SKIP_BUILD_RPATH ON
+    COHORT_MAP ${CMAKE_CURRENT_SOURCE_DIR}/engine/mlx/shim.map)
   list(APPEND COHORT_MODULES cohort-mlx)
 endif()
