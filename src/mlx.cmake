@@ -4,10 +4,11 @@ set(COHORT_MLX AUTO CACHE STRING "Build the engine over MLX, modules and a shim:
 set_property(CACHE COHORT_MLX PROPERTY STRINGS AUTO ON OFF)
 set(COHORT_MLX_ROOT "" CACHE PATH "Python's package mlx, with include/mlx and lib/libmlx.so, if Python is not to be asked")
 
-# The folder of Python's package; that of the environment that scripts/need-packages makes comes first.
+# The folder of Python's package; that of the environment that scripts/need-packages makes comes first. Both are this
+# machine's: where the build is for another, COHORT_MLX_ROOT alone counts.
 function(cohort_find_mlx found)
   set(folders ${COHORT_MLX_ROOT})
-  if(NOT COHORT_MLX_ROOT)
+  if(NOT COHORT_MLX_ROOT AND NOT CMAKE_CROSSCOMPILING)
     find_program(python NAMES python3 NO_CACHE)
     if(python)
       execute_process(COMMAND ${python} -c "import mlx; print(list(mlx.__path__)[0])"
@@ -69,6 +70,7 @@ if(COHORT_BUILDS_MLX)
   target_compile_features(cohort-mlx PRIVATE cxx_std_20)
   target_include_directories(cohort-mlx SYSTEM PRIVATE ${mlx_folder}/include)
   target_link_libraries(cohort-mlx PRIVATE ${mlx_folder}/lib/libmlx.so)
-  set_target_properties(cohort-mlx PROPERTIES SKIP_BUILD_RPATH ON)
+  set_target_properties(cohort-mlx PROPERTIES SKIP_BUILD_RPATH ON
+    COHORT_MAP ${CMAKE_CURRENT_SOURCE_DIR}/engine/mlx/shim.map)
   list(APPEND COHORT_MODULES cohort-mlx)
 endif()

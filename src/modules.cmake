@@ -290,19 +290,23 @@ include(mlx.cmake)
 
 set_property(GLOBAL PROPERTY COHORT_MODULES ${COHORT_MODULES})
 foreach(module ${COHORT_MODULES})
+  # LLD takes no name that a module does not have, so what is no module of the engines' contract has a map of its own.
+  get_target_property(map ${module} COHORT_MAP)
+  if(NOT map)
+    set(map ${CMAKE_CURRENT_SOURCE_DIR}/engine/modules/module.map)
+  endif()
   if(TARGET ${module}-objects)
     target_include_directories(${module}-objects PRIVATE
       ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
   target_include_directories(${module} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
-  target_link_options(${module} PRIVATE
-    -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/engine/modules/module.map)
+  target_link_options(${module} PRIVATE -Wl,--version-script=${map})
   if(NOT COHORT_SANITIZE)
     target_link_options(${module} PRIVATE -Wl,--no-undefined)
   endif()
   set_target_properties(${module} PROPERTIES
     PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/cohort
-    LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/engine/modules/module.map)
+    LINK_DEPENDS ${map})
 endforeach()

@@ -61,6 +61,14 @@ fi
 by_hand '0 1 2' 3
 all_well 3 mlx:ring || fail 'from MLX_RANK and MLX_HOSTFILE'
 
+by_hand '0 1 2' 3 twice
+all_well 3 mlx:ring || fail 'a second world in the group of the first'
+
+PLAY=1
+by_hand '0 1 2' 3 twice
+all_well 3 mlx:ring || fail 'a second world in the group of the first, between hosts'
+PLAY=
+
 COHORT_INIT_TIMEOUT=2
 by_hand '0 2' 3
 for rank in 0 2; do

@@ -1,5 +1,6 @@
 /* program.c - a program for an engine that has messages alone, started by launch_test.sh in all ways that there are. With
- * "die R", rank R kills itself while the others wait for it, and they say what they are told. */
+ * "die R", rank R kills itself while the others wait for it, and they say what they are told. With "twice" there is a
+ * world before the one that is told of. */
 #include <cohort.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,9 +82,19 @@ static int see_death(coh_world *world, int victim)
     return status != COH_PEER_LOST || took > 2;
 }
 
+static int have_world(void)
+{
+    coh_world *world;
+    if (coh_init(NULL, &world) != COH_OK)
+        return complain("init");
+    return check_all(world) || coh_finalize(world) != COH_OK;
+}
+
 int main(int argc, char **argv)
 {
     coh_world *world;
+    if (argc == 2 && strcmp(argv[1], "twice") == 0 && have_world())
+        return 1;
     if (coh_init(NULL, &world) != COH_OK)
         return complain("init");
     if (check_all(world))

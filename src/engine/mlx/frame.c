@@ -55,33 +55,48 @@ void cohi_mlx_pack(cohi_endpoint *endpoint, void *frame, size_t bytes)
 
 /* ---- unpacking ---- */
 
-static void deliver(cohi_endpoint *endpoint, int from, const unsigned char *message, size_t bytes)
+/* False, for who calls it to return. */
+static bool refuse(cohi_mlx_round *round, int rank, const char *why)
 {
-    cohi_event *event = cohi_event_new(COHI_EVENT_DELIVERED, from, bytes);
-    if (!event)
-        return; /* the sender's rank is stalled like one that gets no memory */
-    memcpy(event->bytes, message, bytes);
-    cohi_events_add(&endpoint->events, event);
+    round->wrong = rank;
+    snprintf(round->why, sizeof round->why, "a frame of rank %d is wrong: %s", rank, why);
+    return false;
 }
 
-/* NULL, or what is wrong with the items of a frame. */
-static const char *take_items(cohi_endpoint *endpoint, int from, const unsigned char *items,
-                              uint32_t used)
+/* A message that is dropped would be waited for without end. */
+static bool deliver(cohi_endpoint *endpoint, int from, const unsigned char *message, size_t bytes,
+                    cohi_mlx_round *round)
+{
+    cohi_event *event = cohi_event_new(COHI_EVENT_DELIVERED, from, bytes);
+    if (!event) {
+        round->wrong = endpoint->rank;
+        snprintf(round->why, sizeof round->why, "there is no memory for a message here");
+        return false;
+    }
+    memcpy(event->bytes, message, bytes);
+    cohi_events_add(&endpoint->events, event);
+    return true;
+}
+
+/* False: the round says why. */
+static bool take_items(cohi_endpoint *endpoint, int from, const unsigned char *items, uint32_t used,
+                       cohi_mlx_round *round)
 {
     for (uint32_t at = 0; at < used;) {
         cohi_mlx_item item;
         if (used - at < sizeof item)
-            return "an item is cut";
+            return refuse(round, from, "an item is cut");
         memcpy(&item, items + at, sizeof item);
         at += (uint32_t)sizeof item;
         if (item.to >= (uint32_t)endpoint->size || item.bytes > COHI_MLX_MESSAGE_BYTES
             || rounded(item.bytes) > used - at)
-            return "an item is longer than what is left, or for no rank";
-        if ((int)item.to == endpoint->rank)
-            deliver(endpoint, from, items + at, item.bytes);
+            return refuse(round, from, "an item is longer than what is left, or for no rank");
+        if ((int)item.to == endpoint->rank
+            && !deliver(endpoint, from, items + at, item.bytes, round))
+            return false;
         at += (uint32_t)rounded(item.bytes);
     }
-    return NULL;
+    return true;
 }
 
 static const char *check_head(const cohi_endpoint *endpoint, const cohi_mlx_frame *head,
@@ -113,13 +128,12 @@ cohi_mlx_round cohi_mlx_unpack(cohi_endpoint *endpoint, const void *frames, size
         cohi_mlx_frame head;
         memcpy(&head, frame, sizeof head);
         const char *wrong = check_head(endpoint, &head, bytes);
-        if (!wrong && rank != endpoint->rank)
-            wrong = take_items(endpoint, rank, frame + sizeof head, head.used);
-        if (wrong) {
-            round.wrong = rank;
-            snprintf(round.why, sizeof round.why, "a frame of rank %d is wrong: %s", rank, wrong);
+        bool right =
+            wrong ? refuse(&round, rank, wrong)
+                  : rank == endpoint->rank
+                        || take_items(endpoint, rank, frame + sizeof head, head.used, &round);
+        if (!right)
             return round;
-        }
         if (head.left > round.left)
             round.left = head.left;
         if (head.leaving)

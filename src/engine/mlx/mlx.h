@@ -68,9 +68,19 @@ typedef struct cohi_mlx_ends {
     } ends[COHI_MLX_SOCKETS_MOST];
 } cohi_mlx_ends;
 
-/* The TCP sockets of this process that are inherited by its children: MLX's are, Cohort's are not. With
- * `except`, those that are not in it. */
-void cohi_mlx_sockets_find(const cohi_mlx_sockets *except, cohi_mlx_sockets *found);
+/* Descriptors of the program's, which may have any number. */
+typedef struct cohi_mlx_fds {
+    int count, room;
+    int *fds;
+} cohi_mlx_fds;
+
+/* The TCP sockets of this process that are inherited by its children: MLX's are, Cohort's are not. False: no memory.
+ * Those that are listed are to be freed either way. */
+bool cohi_mlx_fds_list(cohi_mlx_fds *listed);
+void cohi_mlx_fds_free(cohi_mlx_fds *listed);
+
+/* Those of them that came since. */
+void cohi_mlx_sockets_find(const cohi_mlx_fds *before, cohi_mlx_sockets *found);
 
 /* Drops those that are not connected, which MLX leaves behind where it had to try again, and keeps the others from the
  * process's children, which would keep the connections open. */
@@ -179,7 +189,7 @@ void cohi_mlx_pack(cohi_endpoint *endpoint, void *frame, size_t bytes);
 typedef struct cohi_mlx_round {
     uint64_t left; /* most that a rank has left to send */
     bool all_leave;
-    int wrong; /* a rank whose frame is none; -1 */
+    int wrong; /* a rank whose frame is none, or this one without memory; -1 */
     char why[96];
 } cohi_mlx_round;
 

@@ -24,7 +24,8 @@ static void *work_arg;
 static const cohi_mlx_shim *shim;
 static struct {
     bool joined;
-    bool own; /* made by the world, at ports of its own */
+    bool kept; /* MLX has it still from an earlier world, connections and all */
+    bool own;  /* made by the world, at ports of its own */
     int rank, size;
     cohi_mlx_sockets sockets;
 } group;
@@ -145,17 +146,11 @@ coh_status cohi_mlx_at_exit(void (*stop)(void *arg), void *arg)
 
 /* ---- waiting for MLX ---- */
 
-/* Waits for it, and where it takes too long ends the connections that MLX has, or is about to make. */
-static bool await_or_sever(uint64_t deadline_ns, const cohi_mlx_sockets *before)
+/* MLX took too long: whatever it does with its connections is to fail. */
+static void give_up(const cohi_mlx_sockets *connections)
 {
-    cohi_mlx_sockets made;
-    if (cohi_mlx_await(deadline_ns))
-        return true;
-    cohi_mlx_sockets_find(before, &made);
-    cohi_mlx_sockets_sever(&made);
-    cohi_mlx_sockets_sever(&group.sockets);
+    cohi_mlx_sockets_sever(connections);
     (void)cohi_mlx_await(cohi_now_ns() + GIVE_UP_NS);
-    return false;
 }
 
 /* ---- joining ---- */
@@ -215,26 +210,45 @@ static coh_status fail_join(bool came_back, uint64_t began_ns, int rank)
                      cohi_mlx_name, self, waited_s, self);
 }
 
-static coh_status join_now(uint64_t deadline_ns, int rank)
+/* Other back ends than the ring have connections that are none between ranks. */
+static void take_connections(const cohi_mlx_fds *before)
 {
-    cohi_mlx_sockets before;
+    if (group.kept || strcmp(cohi_mlx_backend, "ring") != 0)
+        return;
+    cohi_mlx_sockets_find(before, &group.sockets);
+    cohi_mlx_sockets_keep(&group.sockets);
+}
+
+static coh_status join_beside(const cohi_mlx_fds *before, uint64_t deadline_ns, int rank)
+{
     uint64_t began_ns = cohi_now_ns();
-    cohi_mlx_sockets_find(NULL, &before);
     coh_status status = cohi_mlx_begin(join, NULL);
     if (status != COH_OK)
         return status;
-    bool came_back = await_or_sever(deadline_ns, &before);
+    bool came_back = cohi_mlx_await(deadline_ns);
+    if (!came_back) {
+        cohi_mlx_sockets made;
+        cohi_mlx_sockets_find(before, &made);
+        give_up(&made);
+    }
     if (!came_back || !joining.ok)
         return fail_join(came_back, began_ns, rank);
     group.joined = true;
     group.rank = joining.rank;
     group.size = joining.size;
-    if (strcmp(cohi_mlx_backend, "ring")
-        == 0) { /* others have connections that are none between ranks */
-        cohi_mlx_sockets_find(&before, &group.sockets);
-        cohi_mlx_sockets_keep(&group.sockets);
-    }
+    take_connections(before);
     return COH_OK;
+}
+
+static coh_status join_now(uint64_t deadline_ns, int rank)
+{
+    cohi_mlx_fds before;
+    coh_status status =
+        cohi_mlx_fds_list(&before)
+            ? join_beside(&before, deadline_ns, rank)
+            : cohi_fail(COH_NO_MEMORY, "%s: out of memory for a list of sockets", cohi_mlx_name);
+    cohi_mlx_fds_free(&before);
+    return status;
 }
 
 coh_status cohi_mlx_join(const uint16_t *ports, int rank, int size, uint64_t deadline_ns)
@@ -267,9 +281,11 @@ static void part(void *arg)
 {
     (void)arg;
     shim->part(parting.forget, parting.keep);
+    cohi_threads_unmark_ended();
 }
 
-/* MPI's end, which MLX's group brings, would wait for ranks that are gone. */
+/* MPI's end, which MLX's group brings, would wait for ranks that are gone. Nothing is begun where MLX has not come back
+ * from an earlier call: that would fail, in place of the failure that is being told. */
 void cohi_mlx_part(bool broken)
 {
     if (!group.joined)
@@ -278,10 +294,12 @@ void cohi_mlx_part(bool broken)
     parting.forget = !is_mpi && (group.own || broken);
     parting.keep = is_mpi && broken;
     cohi_mlx_sockets_calm(&group.sockets, false);
-    if (cohi_mlx_begin(part, NULL) == COH_OK)
+    if (cohi_mlx_await(0) && cohi_mlx_begin(part, NULL) == COH_OK)
         (void)cohi_mlx_await(cohi_now_ns() + GIVE_UP_NS);
     group.joined = false;
-    group.sockets.count = 0;
+    group.kept = !parting.forget;
+    if (parting.forget)
+        group.sockets.count = 0;
 }
 
 /* ---- one exchange ---- */
@@ -315,10 +333,12 @@ static coh_status exchange_now(void *all, uint64_t deadline_ns)
     coh_status status = cohi_mlx_begin(exchange, NULL);
     if (status != COH_OK)
         return status;
-    if (!await_or_sever(deadline_ns, &group.sockets))
+    if (!cohi_mlx_await(deadline_ns)) {
+        give_up(&group.sockets);
         return cohi_fail(COH_TIMED_OUT,
                          "%s: rank %d: the others did not come to MLX's first all_gather in time",
                          cohi_mlx_name, group.rank);
+    }
     if (!exchanging.ok)
         return cohi_fail(COH_TRANSPORT, "%s: rank %d: MLX's first all_gather failed: %s",
                          cohi_mlx_name, group.rank, exchanging.error);

@@ -28,23 +28,65 @@ static bool is_tcp(int fd)
            && address.ss_family == AF_INET;
 }
 
-static bool is_in(const cohi_mlx_sockets *sockets, int fd)
+/* The next in the folder of descriptors that a child inherits; -1: there is none any more. */
+static int next_socket(DIR *folder)
 {
-    for (int i = 0; sockets && i < sockets->count; i++)
-        if (sockets->fds[i] == fd)
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != dirfd(folder) && !(fcntl(fd, F_GETFD) & FD_CLOEXEC)
+            && is_tcp(fd))
+            return fd;
+    }
+    return -1;
+}
+
+static bool add_fd(cohi_mlx_fds *listed, int fd)
+{
+    enum { ROOM_FIRST = 64 };
+    if (listed->count == listed->room) {
+        int room = listed->room > 0 ? 2 * listed->room : ROOM_FIRST;
+        int *fds = realloc(listed->fds, (size_t)room * sizeof *fds);
+        if (!fds)
+            return false;
+        listed->fds = fds;
+        listed->room = room;
+    }
+    listed->fds[listed->count++] = fd;
+    return true;
+}
+
+bool cohi_mlx_fds_list(cohi_mlx_fds *listed)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    bool fits = true;
+    *listed = (cohi_mlx_fds){.count = 0};
+    for (int fd; fits && (fd = next_socket(folder)) >= 0;)
+        fits = add_fd(listed, fd);
+    if (folder)
+        closedir(folder);
+    return fits;
+}
+
+void cohi_mlx_fds_free(cohi_mlx_fds *listed)
+{
+    free(listed->fds);
+    *listed = (cohi_mlx_fds){.count = 0};
+}
+
+static bool is_in(const cohi_mlx_fds *listed, int fd)
+{
+    for (int i = 0; i < listed->count; i++)
+        if (listed->fds[i] == fd)
             return true;
     return false;
 }
 
-void cohi_mlx_sockets_find(const cohi_mlx_sockets *except, cohi_mlx_sockets *found)
+void cohi_mlx_sockets_find(const cohi_mlx_fds *before, cohi_mlx_sockets *found)
 {
     DIR *folder = opendir("/proc/self/fd");
     *found = (cohi_mlx_sockets){.count = 0};
-    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
-        int fd = atoi(entry->d_name);
-        if (entry->d_name[0] == '.' || fd == dirfd(folder) || is_in(except, fd)
-            || (fcntl(fd, F_GETFD) & FD_CLOEXEC) || !is_tcp(fd)
-            || found->count == COHI_MLX_SOCKETS_MOST)
+    for (int fd; found->count < COHI_MLX_SOCKETS_MOST && (fd = next_socket(folder)) >= 0;) {
+        if (is_in(before, fd))
             continue;
         found->peers[found->count] = -1;
         found->fds[found->count++] = fd;

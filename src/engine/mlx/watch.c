@@ -27,18 +27,36 @@ static bool rest(cohi_endpoint *endpoint)
     return going;
 }
 
-/* A round that takes long waits for the rank whose frame is missing. */
-static void look(cohi_endpoint *endpoint)
+/* How long the round under way has taken. */
+struct silence {
+    uint64_t since_ns; /* when it began; 0: none is under way */
+    uint64_t looked_ns;
+    uint64_t ns;
+};
+
+/* A job that was stopped as a whole was not silent meanwhile, so a look counts for two ticks at most. */
+static void add_time(struct silence *silence, uint64_t since_ns, uint64_t tick_ns)
 {
-    uint64_t since_ns = atomic_load(&endpoint->since_ns), now_ns = cohi_now_ns();
-    if (since_ns == 0 || now_ns - since_ns < tick_of(endpoint))
+    if (silence->since_ns != since_ns)
+        *silence = (struct silence){.since_ns = since_ns, .looked_ns = since_ns};
+    uint64_t now_ns = cohi_now_ns(), passed_ns = now_ns - silence->looked_ns;
+    silence->looked_ns = now_ns;
+    silence->ns += passed_ns < 2 * tick_ns ? passed_ns : 2 * tick_ns;
+}
+
+/* A round that takes long waits for the rank whose frame is missing. */
+static void look(cohi_endpoint *endpoint, struct silence *silence)
+{
+    uint64_t since_ns = atomic_load(&endpoint->since_ns), tick_ns = tick_of(endpoint);
+    add_time(silence, since_ns, tick_ns);
+    if (since_ns == 0 || silence->ns < tick_ns)
         return;
     cohi_mlx_lock(endpoint);
     int rank = endpoint->state == COHI_MLX_RUNNING ? cohi_mlx_missing(endpoint) : -1;
     cohi_mlx_unlock(endpoint);
     cohi_event *event = rank >= 0 ? cohi_event_new(COHI_EVENT_SILENT, rank, 0) : NULL;
     if (event)
-        event->silent_ns = now_ns - since_ns;
+        event->silent_ns = silence->ns;
     cohi_events_add(&endpoint->events, event);
     cohi_events_tell(&endpoint->events);
 }
@@ -46,9 +64,10 @@ static void look(cohi_endpoint *endpoint)
 static void *watch(void *arg)
 {
     cohi_endpoint *endpoint = arg;
+    struct silence silence = {.since_ns = 0};
     cohi_os_thread_serves(true);
     while (rest(endpoint))
-        look(endpoint);
+        look(endpoint, &silence);
     cohi_os_thread_serves(false);
     return NULL;
 }

@@ -4,7 +4,11 @@
 
 #include <dirent.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+static cohi_threads marked;
 
 void cohi_threads_list(cohi_threads *found)
 {
@@ -25,11 +29,39 @@ static bool has_thread(const cohi_threads *threads, int id)
     return false;
 }
 
+static bool has_ended(int id)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d", id);
+    return access(path, F_OK) != 0;
+}
+
+void cohi_threads_unmark_ended(void)
+{
+    int kept = 0;
+    for (int i = 0; i < marked.count; i++) {
+        if (has_ended(marked.ids[i]))
+            cohi_os_thread_serves_as(marked.ids[i], false);
+        else
+            marked.ids[kept++] = marked.ids[i];
+    }
+    marked.count = kept;
+}
+
+static void mark(int id)
+{
+    if (marked.count == COHI_THREADS_MOST || has_thread(&marked, id))
+        return;
+    marked.ids[marked.count++] = id;
+    cohi_os_thread_serves_as(id, true);
+}
+
 void cohi_threads_mark_new(const cohi_threads *before)
 {
     cohi_threads now;
+    cohi_threads_unmark_ended();
     cohi_threads_list(&now);
     for (int i = 0; i < now.count; i++)
         if (!has_thread(before, now.ids[i]))
-            cohi_os_thread_serves_as(now.ids[i], true);
+            mark(now.ids[i]);
 }

@@ -16,7 +16,10 @@ typedef struct cohi_threads {
 /* Those that there are. */
 void cohi_threads_list(cohi_threads *found);
 
-/* Those that came since are the library's. */
+/* Those that came since are the library's. Not from several threads at a time, nor is the other. */
 void cohi_threads_mark_new(const cohi_threads *before);
+
+/* Takes the marks of those back that have ended: their ids may be the program's next. */
+void cohi_threads_unmark_ended(void);
 
 #endif

@@ -63,6 +63,22 @@ static bool is_symmetric(const cohi_stream_buffer *buffer)
     return buffer->local && buffer->segment >= 0;
 }
 
+/* Where one side has a block for each member, the other is this member's own block of it: only the first member's
+ * begins where the longer side does, and all have to come to the same answer. */
+static bool is_in_place(const cohi_stream_team *team, const cohi_stream_call *call)
+{
+    uintptr_t source = (uintptr_t)call->source.local, target = (uintptr_t)call->target.local;
+    uint64_t block = (uint64_t)team->index * call->count * coh_dtype_size(call->dtype);
+    switch (call->kind) {
+    case COH_COLLECTIVE_ALL_GATHER:
+        return source == target + block;
+    case COH_COLLECTIVE_REDUCE_SCATTER:
+        return target == source + block;
+    default:
+        return source == target;
+    }
+}
+
 /* The kinds that it has, of equal counts, on memory that it knows, by all ranks in their order. A broadcast is not
  * among them: its root alone would know that its source is private, and the others would wait for it. */
 bool cohi_nvshmem_has(const cohi_endpoint *endpoint, const cohi_stream_team *team,
@@ -71,7 +87,7 @@ bool cohi_nvshmem_has(const cohi_endpoint *endpoint, const cohi_stream_team *tea
     bool reduces =
         call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_REDUCE_SCATTER;
     bool moves = call->kind == COH_COLLECTIVE_ALL_GATHER || call->kind == COH_COLLECTIVE_ALL_TO_ALL;
-    bool in_place = call->source.local == call->target.local;
+    bool in_place = is_in_place(team, call);
     if (team->size != endpoint->size || !cohi_nvshmem_of(endpoint)->collectives)
         return false;
     for (int i = 0; i < team->size; i++)

@@ -126,21 +126,33 @@ static coh_status await(cohi_endpoint *endpoint, cohi_op *op)
                : cohi_fail(COH_TRANSPORT, "nvshmem: a collective that was measured failed");
 }
 
+/* A batch, all of it: after a failure too, nothing of it is left that would write to the ops later. */
+static coh_status run_batch(const struct bench *bench, const cohi_stream_call *call)
+{
+    cohi_endpoint *endpoint = bench->endpoint;
+    cohi_op ops[BATCH];
+    coh_status status = COH_OK;
+    int issued = 0, ended = 0;
+    while (issued < BATCH && status == COH_OK) {
+        ops[issued] = (cohi_op)COHI_NEW_OP;
+        status = cohi_cuda_stream.run(endpoint, &bench->team, call, &ops[issued]);
+        issued += status == COH_OK;
+    }
+    for (; ended < issued && status == COH_OK; ended++)
+        status = await(endpoint, &ops[ended]);
+    for (; ended < issued; ended++)
+        cohi_cuda_under_way_cancel(endpoint, &ops[ended]);
+    return status;
+}
+
 /* Of one call, in ns: the best of some batches behind one that is not counted. */
 static coh_status measure(const struct bench *bench, const cohi_stream_call *call, uint64_t *best)
 {
-    cohi_endpoint *endpoint = bench->endpoint;
     coh_status status = COH_OK;
     *best = UINT64_MAX;
     for (int batch = 0; batch <= BATCHES && status == COH_OK; batch++) {
-        cohi_op ops[BATCH];
         uint64_t start = cohi_now_ns();
-        for (int i = 0; i < BATCH && status == COH_OK; i++) {
-            ops[i] = (cohi_op)COHI_NEW_OP;
-            status = cohi_cuda_stream.run(endpoint, &bench->team, call, &ops[i]);
-        }
-        for (int i = 0; i < BATCH && status == COH_OK; i++)
-            status = await(endpoint, &ops[i]);
+        status = run_batch(bench, call);
         uint64_t each = (cohi_now_ns() - start) / BATCH;
         if (batch > 0 && each < *best)
             *best = each;
@@ -221,7 +233,8 @@ static coh_status measure_all(const struct bench *bench)
     return COH_OK;
 }
 
-/* The segment's number is a heap's, of which there is none yet. */
+/* The segment's number is a heap's, of which there is none yet. After a failure the card may still write to it, so that
+ * it goes with the endpoint, which has then failed to open. */
 static coh_status measure_on(cohi_endpoint *endpoint, int *ranks)
 {
     const int id = COHI_SEGMENTS_MAX - 1;
@@ -234,7 +247,8 @@ static coh_status measure_on(cohi_endpoint *endpoint, int *ranks)
     if (status != COH_OK)
         return status;
     status = measure_all(&bench);
-    cohi_nvshmem_memory.segment_remove(endpoint, id);
+    if (status == COH_OK)
+        cohi_nvshmem_memory.segment_remove(endpoint, id);
     return status;
 }
 
