@@ -1,7 +1,7 @@
 /*
  * mpi_job LEVEL ORDER - a program that uses MPI and Cohort. LEVEL is the thread support that it asks MPI for, or -1:
  * it does not call MPI_Init. ORDER is "mpi" or "cohort": which of the two it finalizes first; or "die": rank 1
- * ends without.
+ * ends without; or "late": rank 0 works on for 4 s before it exits.
  */
 #include <cohort.h>
 #include <mpi.h>
@@ -65,5 +65,9 @@ int main(int argc, char **argv)
         return fail("coh_finalize");
     if (level >= 0 && strcmp(order, "mpi") != 0)
         MPI_Finalize();
+    if (strcmp(order, "late") == 0 && rank == 0) {
+        sleep(4);
+        printf("rank %d is through\n", rank);
+    }
     return 0;
 }

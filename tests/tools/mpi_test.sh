@@ -49,6 +49,10 @@ grep -q "engine mpi" "$folder/out" && fail "any took an engine that seals nothin
 COHORT_NET=clear start 0 any "$folder/job" 3 cohort
 says out "rank 2 of 3 has 6 by engine mpi:$kind"
 
+# A rank that works on after coh_finalize: those that exit before it wait for it in MPI.
+start 0 mpi "$folder/job" -1 late
+says out "rank 0 is through"
+
 # A rank that is lost: the launcher ends the job.
 start any mpi "$folder/job" -1 die
 [ "$got" != 0 ] && [ "$got" != 124 ] || fail "a job with a lost rank ended with status $got"

@@ -426,7 +426,7 @@ static void mpi_lose(cohi_endpoint *endpoint, int rank)
     bool is_new = atomic_compare_exchange_strong(&endpoint->fates[rank], &alive, COHI_MPI_LOST);
     if (!endpoint->connected)
         return;
-    cohi_mpi_spoil();
+    cohi_mpi_lose_rank();
     cohi_mpi_lock(endpoint);
     if (endpoint->links[rank])
         cohi_mpi_link_end(endpoint->links[rank], (cohi_loss)0);

@@ -246,6 +246,7 @@ coh_status cohi_mpi_start(const cohi_mpi_library **library, int *level);
 
 /* Ranks will be missing: MPI_Finalize, which would wait for them, is not called at exit. */
 void cohi_mpi_spoil(void);
+void cohi_mpi_lose_rank(void); /* a rank died: the same, and nothing is sent any more */
 
 /* Whether MPI_Finalize was called. */
 bool cohi_mpi_is_finalized(const cohi_mpi_library *library);

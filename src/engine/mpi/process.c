@@ -22,6 +22,13 @@ static bool watched;         /* MPI_Finalize is noticed */
 static int initialised_here; /* the process in which this module called MPI_Init_thread; 0: none */
 static cohi_endpoint *endpoints;
 static atomic_bool spoiled; /* a rank was lost, or a world not left in order */
+static atomic_bool lost;    /* a rank: all hear of it, and MPI may abort whoever sends to it */
+
+void cohi_mpi_lose_rank(void)
+{
+    atomic_store(&lost, true);
+    cohi_mpi_spoil();
+}
 
 void cohi_mpi_spoil(void)
 {
@@ -62,25 +69,33 @@ static void watch_finalize(const cohi_mpi_library *library)
         watched = library->MPI_Comm_set_attr(library->self, key, NULL) == MPI_SUCCESS;
 }
 
-#if defined(OPEN_MPI)
-static bool settle(const cohi_mpi_library *mpi)
-{
-    (void)mpi;
-    return true;
-}
-#else
 #define SETTLE_NS (40 * COHI_NS_PER_MS)
 #define MEET_NS   (2 * COHI_NS_PER_S) /* all are known to be on their way out */
+#define NO_LIMIT  UINT64_MAX
 
 enum { SETTLE_TAG = 2 };
 
-/* Sends a byte to one process and receives one of another. False: nobody came in time, and MPI has the
- * requests still. */
+/* What is passed. */
+enum { IN_ORDER, NOT_IN_ORDER };
+
+/* Looks often at first. Another rank may work for as long as it likes before it comes. */
+static void pause_from(uint64_t began_ns)
+{
+    const struct timespec nap = {.tv_nsec = (long)COHI_NS_PER_MS};
+    if (cohi_now_ns() - began_ns < SETTLE_NS)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
+/* Sends a byte to one process and receives one of another. False: one does not end in order, or did not
+ * come in time, and MPI may have the requests still. */
 static bool pass_on(const cohi_mpi_library *mpi, int to, int from, uint64_t until_ns)
 {
-    static char out, in; /* MPI may keep them */
+    static char out = IN_ORDER, in; /* MPI may keep them */
     MPI_Request both[2];
     MPI_Status ignored;
+    uint64_t began_ns = cohi_now_ns();
     if (mpi->MPI_Irecv(&in, 1, mpi->byte, from, SETTLE_TAG, mpi->world, &both[0]) != MPI_SUCCESS
         || mpi->MPI_Isend(&out, 1, mpi->byte, to, SETTLE_TAG, mpi->world, &both[1]) != MPI_SUCCESS)
         return false;
@@ -89,18 +104,19 @@ static bool pass_on(const cohi_mpi_library *mpi, int to, int from, uint64_t unti
         while (mpi->MPI_Test(&both[i], &done, &ignored) == MPI_SUCCESS && !done) {
             if (cohi_now_ns() > until_ns)
                 return false;
-            sched_yield();
+            pause_from(began_ns);
         }
+        if (!done)
+            return false;
     }
-    return true;
+    return in == IN_ORDER;
 }
 
 /* All pass bytes to all, both ways: a barrier too. Where they are few each meets each, else those at powers
  * of 2. */
-static bool pass_around(const cohi_mpi_library *mpi, int rank, int size)
+static bool pass_around(const cohi_mpi_library *mpi, int rank, int size, uint64_t until_ns)
 {
     enum { FEW = 16 };
-    uint64_t until_ns = cohi_now_ns() + MEET_NS;
     bool met = true;
     for (int distance = 1; distance < size && met; distance += size <= FEW ? 1 : distance) {
         int after = (rank + distance) % size, before = (rank - distance + size) % size;
@@ -117,6 +133,41 @@ static void let_work(const cohi_mpi_library *mpi)
         (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &flag, &ignored);
 }
 
+/* Nobody need wait for a process that does not finalize MPI, nor for those that hear of it. */
+static void tell_spoiled(const cohi_mpi_library *mpi)
+{
+    static const char word = NOT_IN_ORDER;
+    int rank = 0, size = 1;
+    MPI_Request request; /* never done: the process ends */
+    (void)mpi->MPI_Comm_rank(mpi->world, &rank);
+    (void)mpi->MPI_Comm_size(mpi->world, &size);
+    (void)mpi->MPI_Comm_set_errhandler(mpi->world, mpi->errors_return);
+    for (int i = 0; i < size; i++)
+        if (i != rank)
+            (void)mpi->MPI_Isend(&word, 1, mpi->byte, i, SETTLE_TAG, mpi->world, &request);
+    let_work(mpi);
+}
+
+/* There is no limit: coh_finalize says nothing of when a process exits, and of one that died the launcher
+ * hears. False: a rank does not end in order. */
+static bool meet(const cohi_mpi_library *mpi, int *rank, int *size)
+{
+    *rank = 0;
+    *size = 1;
+    (void)mpi->MPI_Comm_rank(mpi->world, rank);
+    (void)mpi->MPI_Comm_size(mpi->world, size);
+    (void)mpi->MPI_Comm_set_errhandler(mpi->world, mpi->errors_return); /* one may be gone */
+    return pass_around(mpi, *rank, *size, NO_LIMIT);
+}
+
+#if defined(OPEN_MPI)
+/* All have come, so that it returns. */
+static void finalize(const cohi_mpi_library *mpi, int rank, int size, int status)
+{
+    (void)rank, (void)size, (void)status;
+    (void)mpi->MPI_Finalize();
+}
+#else
 /*
  * MPICH over UCX (4.0.2, TCP) may never come out of MPI_Finalize: a process closes its connections, for
  * which the other side must still answer, while that waits for it by other means. Any program can run
@@ -124,26 +175,19 @@ static void let_work(const cohi_mpi_library *mpi)
  * around, and let their connections come to rest. On a busy machine one may rest while another does not
  * run, so they meet again, when each has had its rest, and rest once more.
  */
-static bool settle(const cohi_mpi_library *mpi)
+static void settle(const cohi_mpi_library *mpi, int rank, int size)
 {
     enum { RESTS = 3 };
-    int rank = 0, size = 1;
-    (void)mpi->MPI_Comm_rank(mpi->world, &rank);
-    (void)mpi->MPI_Comm_size(mpi->world, &size);
     bool met = true;
-    (void)mpi->MPI_Comm_set_errhandler(mpi->world, mpi->errors_return); /* one may be gone */
-    for (int i = 0; i < RESTS && met; i++) {
-        met = pass_around(mpi, rank, size);
-        if (met)
-            let_work(mpi);
+    for (int rests = 1; rests < RESTS && met; rests++) {
+        let_work(mpi);
+        met = pass_around(mpi, rank, size, cohi_now_ns() + MEET_NS);
     }
-    return met;
+    if (met)
+        let_work(mpi);
 }
-#endif
 
-/* ---- an end that does not come ---- */
-
-/* How long MPI_Finalize may take. */
+/* How long MPI_Finalize may take, once all are known to be on their way out. */
 #define FINALIZE_NS (3 * COHI_NS_PER_S)
 
 static struct {
@@ -186,17 +230,19 @@ static void *watch_finalizing(void *unused)
     _exit(finalizing.status);
 }
 
-static void finalize_watched(void)
+static void finalize(const cohi_mpi_library *mpi, int rank, int size, int status)
 {
     pthread_condattr_t by_clock;
     pthread_t thread;
+    settle(mpi, rank, size);
+    finalizing.status = status;
     pthread_condattr_init(&by_clock);
     pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
     pthread_cond_init(&finalizing.over, &by_clock);
     pthread_condattr_destroy(&by_clock);
     bool watched_over =
         cohi_os_thread_start("cohort-mpi-end", watch_finalizing, NULL, &thread) == 0;
-    (void)started->MPI_Finalize();
+    (void)mpi->MPI_Finalize();
     pthread_mutex_lock(&finalizing.lock);
     finalizing.is_over = true;
     pthread_cond_signal(&finalizing.over);
@@ -204,6 +250,7 @@ static void finalize_watched(void)
     if (watched_over)
         pthread_join(thread, NULL);
 }
+#endif
 
 /*
  * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed, and
@@ -212,12 +259,14 @@ static void finalize_watched(void)
 static void finalize_at_exit(int status, void *unused)
 {
     (void)unused;
-    finalizing.status = status;
-    if (initialised_here != (int)getpid() || endpoints || atomic_load(&spoiled)
+    int rank, size;
+    if (initialised_here != (int)getpid() || endpoints || atomic_load(&lost)
         || cohi_mpi_is_finalized(started))
         return;
-    if (settle(started))
-        finalize_watched();
+    if (!atomic_load(&spoiled) && meet(started, &rank, &size))
+        finalize(started, rank, size, status);
+    else
+        tell_spoiled(started);
 }
 
 /* ---- the start ---- */
