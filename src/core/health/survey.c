@@ -15,6 +15,10 @@
 #define SURVEY_NS (200 * COHI_NS_PER_MS)
 /* How long ranks are held for certain before it is told; two looks at least. */
 #define CERTAIN_NS (2 * SURVEY_NS)
+/* A rank that waits asks this often, or more often (EXAMINE_LATE_NS in wait.c). */
+#define ASKED_NS (250 * COHI_NS_PER_MS)
+/* How many of those that the wait leads to it asks at a time. */
+enum { AT_ONCE = 4 };
 /* The most that the time between two looks counts: after a pause of the job nothing is known. */
 #define COUNTS_NS (3 * SURVEY_NS / 2)
 
@@ -148,7 +152,6 @@ static void ask(coh_world *world, struct cohi_survey *survey, int rank)
  */
 static void ask_next(coh_world *world, struct cohi_survey *survey)
 {
-    enum { AT_ONCE = 4 };
     int left[2] = {world->board->head->launcher ? 0 : 1, AT_ONCE};
     for (int i = 0; world->remote && i < 2 * world->size; i++) {
         int matters = i < world->size, *next = &survey->asked[matters], rank = *next;
@@ -189,6 +192,8 @@ static uint64_t fingerprint_of(cohi_slot *slot, enum state state)
     uint64_t fingerprint = (uint64_t)state * PRIME + atomic_load(&slot->rest_turn);
     for (int i = 0; state == HELD && i < COHI_DOINGS; i++)
         fingerprint = fingerprint * PRIME + atomic_load(&slot->doings[i].turn);
+    for (int i = 0; state == GOES && i < COHI_DOINGS; i++)
+        fingerprint = fingerprint * PRIME + atomic_load(&slot->doings[i].looked_ns);
     if (state != INSIDE)
         return fingerprint;
     fingerprint = fingerprint * PRIME + atomic_load(&slot->op);
@@ -268,7 +273,7 @@ static uint64_t counted(uint64_t passed_ns)
 static bool is_starved(const struct look *look, int rank, enum state state)
 {
     cohi_slot *slot = slot_of(look, rank);
-    if (state != INSIDE
+    if (state != INSIDE && !(state == GOES && has_waits(slot))
         && (state != HELD || has_looked_since(slot, look->survey->pasts[rank].since_ns)))
         return false;
     return cohi_peer_wants_core(look->world, rank, slot);
@@ -290,6 +295,25 @@ static void count_time(const struct look *look, int rank, enum state state)
         return;
     past->held_ns = same ? past->held_ns + counted(look->now_ns - past->since_ns) : 0;
     past->since_ns = look->now_ns;
+}
+
+/* Whether what is known of the rank is renewed well within COHORT_STALL: of those that are not mapped some are asked at
+ * a time. */
+static bool is_seen_often(const struct look *look, int rank)
+{
+    const coh_world *world = look->world;
+    uint64_t turns = ((uint64_t)world->size + AT_ONCE - 1) / AT_ONCE;
+    return mapped_slot(world, rank) || turns * ASKED_NS * 2 <= world->stall_ns;
+}
+
+/* A thread that waits shows again and again that it does. One that has stopped showing it is stuck on its way, and what
+ * it last said of the rank's other threads says nothing any more. */
+static bool has_fallen_silent(const struct look *look, int rank, enum state state)
+{
+    cohi_slot *slot = slot_of(look, rank);
+    return state == GOES && is_seen_often(look, rank) && has_waits(slot)
+           && atomic_load(&slot->phase) == COHI_PHASE_RUNNING && !cohi_verdict_on(look->world, rank)
+           && look->survey->pasts[rank].same_ns >= look->world->stall_ns;
 }
 
 static void visit(struct look *look, int rank)
@@ -323,6 +347,8 @@ static void look_at_all(struct look *look)
         cohi_slot *slot = slot_of(look, rank);
         enum state state = state_of(look, rank);
         count_time(look, rank, state);
+        if (has_fallen_silent(look, rank, state))
+            state = INSIDE;
         look->states[rank] = (unsigned char)state;
         look->certain[rank] = state == HELD && mapped_slot(look->world, rank)
                               && atomic_load(&slot->rest) == COHI_REST_NONE;
