@@ -161,7 +161,7 @@ static void come_one_by_one(test_rank *self, coh_status (*meet)(coh_world *world
 {
     if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
         return;
-    test_sleep(0.6 * self->rank);
+    test_sleep(1.2 * self->rank);
     if (self->rank == 0)
         CHECK_REFUSED(meet(self->world), COH_TIMED_OUT, name);
     else
@@ -306,9 +306,9 @@ const test_case fault_stalled[] = {
     CASE(busy_past_the_timeout, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3 COHORT_TIMEOUT=0.7"),
     CASE(stragglers_to_a_barrier, "F9a", ON_PROCESSES, SIZE(4), .mode = TEST_UNJOINED,
-         .environment = "COHORT_TIMEOUT=0.8"),
+         .environment = "COHORT_TIMEOUT=1.6"),
     CASE(stragglers_to_an_all_reduce, "F9a", ON_THREADS, SIZE(4), .mode = TEST_UNJOINED,
-         .environment = "COHORT_TIMEOUT=0.8"),
+         .environment = "COHORT_TIMEOUT=1.6"),
     CASE(anybody_is_waited_for, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_STALL=1 COHORT_WARN=0.3"),
     CASE(one_peer_of_several_requests, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
