@@ -295,20 +295,21 @@ static void unreceived_ones_keep_no_collective_back(test_rank *self)
 {
     enum { SENDS = 80, BYTES = 60000, COUNT = 1 << 18 };
     coh_team *team = coh_team_world(self->world);
-    char *data = calloc(1, BYTES);
+    char *out = calloc(1, BYTES), *in = calloc(1, BYTES);
     float *source = calloc(COUNT, sizeof *source), *target = calloc(COUNT, sizeof *target);
     coh_request *sends[SENDS];
     coh_message got;
     for (int i = 0; i < COUNT; i++)
         source[i] = 1;
     for (int i = 0; i < SENDS; i++)
-        CHECK_OK(coh_send_start(team, right_of(self), i, data, BYTES, &sends[i]));
+        CHECK_OK(coh_send_start(team, right_of(self), i, out, BYTES, &sends[i]));
     CHECK_OK(coh_all_reduce(team, COH_F32, COH_SUM, source, target, COUNT));
     CHECK(target[0] == (float)self->size && target[COUNT - 1] == (float)self->size);
     for (int i = 0; i < SENDS; i++)
-        CHECK_OK(coh_receive(team, left_of(self), i, data, BYTES, &got));
+        CHECK_OK(coh_receive(team, left_of(self), i, in, BYTES, &got));
     CHECK_OK(coh_request_wait_all(sends, SENDS, NULL));
-    free(data);
+    free(out);
+    free(in);
     free(source);
     free(target);
 }
