@@ -82,7 +82,7 @@ static coh_status describe_order(cohi_job *run)
     cohi_fleet *fleet = run->fleet;
     char *folder = getcwd(NULL, 0);
     fleet->order = (cohi_order){.size = run->size,
-                                .bind = bind_of(&run->options),
+                                .bind = (int)bind_of(&run->options),
                                 .input_fd = fleet->plan.input,
                                 .folder = folder ? folder : "",
                                 .hosts = list_hosts(&run->options.hosts),
