@@ -158,6 +158,15 @@ static void finish_some(struct dice *dice, search_program *program, int percent)
             add(program, (search_step){.kind = SEARCH_FINISH, .of = i});
 }
 
+/* One that may come after the steps so far. */
+static search_kind draw_next_kind(struct dice *dice, const search_program *program)
+{
+    search_kind kind = draw_kind(dice, program->faulty);
+    if (kind == SEARCH_LATE && count_open(program, SEARCH_LATE) > 0)
+        return SEARCH_MESSAGE; /* there is one team for it */
+    return kind;
+}
+
 /* ---- the fault ---- */
 
 static search_fault draw_fault(struct dice *dice, const search_program *program)
@@ -168,9 +177,9 @@ static search_fault draw_fault(struct dice *dice, const search_program *program)
 }
 
 /* The step that the fault is planted in, where it takes one of a kind. */
-static search_kind kind_of_fault(struct dice *dice, search_fault fault)
+static search_kind kind_of_fault(struct dice *dice, const search_program *program)
 {
-    switch (fault) {
+    switch (program->fault) {
     case FAULT_NOT_SENT:
     case FAULT_WRONG_TAG:
         return SEARCH_MESSAGE;
@@ -187,7 +196,7 @@ static search_kind kind_of_fault(struct dice *dice, search_fault fault)
     case FAULT_NOT_BROUGHT:
         return SEARCH_HELPER;
     default:
-        return draw_kind(dice, true);
+        return draw_next_kind(dice, program);
     }
 }
 
@@ -221,7 +230,7 @@ static void fit_to_fault(struct dice *dice, search_program *program, search_step
 
 static void add_fault(struct dice *dice, search_program *program)
 {
-    search_step step = draw_step(dice, program, kind_of_fault(dice, program->fault));
+    search_step step = draw_step(dice, program, kind_of_fault(dice, program));
     fit_to_fault(dice, program, &step);
     program->fault_step = program->count;
     program->fault_delay = chance(dice, 50) ? between(dice, 0, 0.2) : 0;
@@ -244,10 +253,7 @@ static void draw_part(struct dice *dice, search_program *program)
 
 static void add_any(struct dice *dice, search_program *program)
 {
-    search_kind kind = draw_kind(dice, program->faulty);
-    if (kind == SEARCH_LATE && count_open(program, SEARCH_LATE) > 0)
-        kind = SEARCH_MESSAGE; /* there is one team for it */
-    add(program, draw_step(dice, program, kind));
+    add(program, draw_step(dice, program, draw_next_kind(dice, program)));
 }
 
 static void add_long_computation(struct dice *dice, search_program *program)
