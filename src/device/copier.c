@@ -419,7 +419,7 @@ static void wait_for_end(coh_copier *copier, slot *self, uint64_t copy)
 coh_status coh_copier_wait(coh_copier *copier, coh_token token)
 {
     const char *call = "coh_copier_wait";
-    slot *self;
+    slot *self = NULL;
     coh_status status = check_copier(call, copier);
     if (status != COH_OK)
         return status;
@@ -446,7 +446,7 @@ coh_status coh_copier_wait(coh_copier *copier, coh_token token)
 coh_status coh_copier_done(coh_copier *copier, coh_token token, int *done)
 {
     const char *call = "coh_copier_done";
-    slot *self;
+    slot *self = NULL;
     coh_status status = check_copier(call, copier);
     if (status == COH_OK)
         status = cohi_not_null(call, "done", done);

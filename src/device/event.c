@@ -143,7 +143,7 @@ coh_status cohi_event_await(coh_event *event, uint64_t number)
 
 coh_status coh_event_wait(coh_event *event)
 {
-    uint64_t number;
+    uint64_t number = 0;
     coh_status status = cohi_event_awaitable("coh_event_wait", event, &number);
     return status == COH_OK ? cohi_event_await(event, number) : status;
 }

@@ -170,7 +170,7 @@ static coh_status add_plain(coh_graph *graph, const char *call, cohi_value_kind 
                             const char *name, coh_dtype dtype, const coh_shape *shape,
                             const void *data)
 {
-    cohi_value *value;
+    cohi_value *value = NULL;
     coh_status status = new_value(graph, call, kind, name, &value);
     if (status != COH_OK)
         return status;
@@ -278,7 +278,7 @@ static coh_status set_attributes(cohi_value *value, const char *attributes)
 coh_status coh_graph_op(coh_graph *graph, const char *name, const char *op, const char *inputs,
                         const char *attributes)
 {
-    cohi_value *value;
+    cohi_value *value = NULL;
     coh_status status = new_value(graph, "coh_graph_op", COHI_NODE, name, &value);
     if (status != COH_OK)
         return status;

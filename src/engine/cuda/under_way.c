@@ -112,7 +112,7 @@ static void give_pending(cohi_endpoint *endpoint, cohi_cuda_pending *pending)
 /* The event is recorded under the lock, so that the list is in the order of each stream. */
 static coh_status follow(cohi_endpoint *endpoint, const cohi_cuda_pending *what)
 {
-    cohi_cuda_pending *pending;
+    cohi_cuda_pending *pending = NULL;
     coh_status status = new_pending(endpoint, &pending);
     if (status != COH_OK)
         return status;
@@ -278,7 +278,7 @@ coh_status cohi_cuda_under_way_leave(cohi_endpoint *endpoint, cohi_op *op)
     coh_status status = cohi_cuda_lane(endpoint, COHI_CONTEXT_DEFAULT, &first);
     for (unsigned context = 1; context < COHI_CONTEXTS_MAX && status == COH_OK; context++) {
         CUstream stream = endpoint->lanes[context];
-        cohi_cuda_pending *mark;
+        cohi_cuda_pending *mark = NULL;
         if (!stream)
             continue;
         status = new_pending(endpoint, &mark);
