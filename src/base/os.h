@@ -174,7 +174,7 @@ char cohi_os_process_state(pid_t pid);
  */
 char cohi_os_state_in(const char *path);
 
-/* Whether a thread of the process, or any thread of it, has a core or waits for one. The calling
+/* Whether a thread of the process, or any thread of it, has a core or waits for one, or for the kernel. The calling
  * thread does not count. False where that cannot be known. */
 bool cohi_os_thread_wants_core(pid_t pid, int thread);
 bool cohi_os_process_wants_core(pid_t pid);

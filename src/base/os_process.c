@@ -68,7 +68,8 @@ bool cohi_os_thread_wants_core(pid_t pid, int thread)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, thread);
-    return thread != cohi_os_thread_id() && cohi_os_state_in(path) == 'R';
+    char state = thread != cohi_os_thread_id() ? cohi_os_state_in(path) : 0;
+    return state == 'R' || state == 'D';
 }
 
 bool cohi_os_process_wants_core(pid_t pid)
