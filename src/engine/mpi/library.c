@@ -38,14 +38,18 @@ static coh_status find_functions(void *handle, cohi_mpi_library *library)
     static const struct {
         const char *name;
         size_t at;
+        bool optional;
     } rows[] = {
-#define ROW(name) {#name, offsetof(cohi_mpi_library, name)},
+#define ROW(name) {#name, offsetof(cohi_mpi_library, name), false},
         COHI_MPI_FUNCTIONS(ROW)
+#undef ROW
+#define ROW(name) {#name, offsetof(cohi_mpi_library, name), true},
+            COHI_MPI_SESSION_FUNCTIONS(ROW)
 #undef ROW
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *function = dlsym(handle, rows[i].name);
-        if (!function)
+        if (!function && !rows[i].optional)
             return cohi_fail(COH_NOT_AVAILABLE, "mpi: " COHI_MPI_LIBRARY " has no function %s",
                              rows[i].name);
         memcpy((char *)library + rows[i].at, &function, sizeof function);

@@ -63,6 +63,17 @@
     X(MPI_Request_free)          \
     X(MPI_Test)
 
+/* What keeps MPI alive beyond the program's MPI_Finalize, where that is wanted (process.c); NULL in a library that is
+ * older than its headers. */
+#if !defined(OPEN_MPI) && MPI_VERSION >= 4
+#define COHI_MPI_HAS_SESSIONS
+#define COHI_MPI_SESSION_FUNCTIONS(X) \
+    X(MPI_Session_init)               \
+    X(MPI_Session_finalize)
+#else
+#define COHI_MPI_SESSION_FUNCTIONS(X)
+#endif
+
 /* X(type, field, Open MPI's variable, MPICH's value) */
 #define COHI_MPI_HANDLES(X)                                           \
     X(MPI_Comm, world, "ompi_mpi_comm_world", MPI_COMM_WORLD)         \
@@ -88,6 +99,7 @@
 typedef struct cohi_mpi_library {
 #define COHI_MPI_FIELD(name) __typeof__(name) *name;
     COHI_MPI_FUNCTIONS(COHI_MPI_FIELD)
+    COHI_MPI_SESSION_FUNCTIONS(COHI_MPI_FIELD)
 #undef COHI_MPI_FIELD
 #define COHI_MPI_FIELD(type, field, variable, value) type field;
     COHI_MPI_HANDLES(COHI_MPI_FIELD)

@@ -18,6 +18,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static const cohi_mpi_library *started;
+static bool registered;      /* MPI is finalized at exit, where that is due */
 static bool watched;         /* MPI_Finalize is noticed */
 static int initialised_here; /* the process in which this module called MPI_Init_thread; 0: none */
 static cohi_endpoint *endpoints;
@@ -67,6 +68,65 @@ static void watch_finalize(const cohi_mpi_library *library)
     if (!watched
         && library->MPI_Comm_create_keyval(copy_nothing, on_finalize, &key, NULL) == MPI_SUCCESS)
         watched = library->MPI_Comm_set_attr(library->self, key, NULL) == MPI_SUCCESS;
+}
+
+/* ---- a session ---- */
+
+/*
+ * In MPI_Finalize MPICH stops locking before it deletes any attribute (4.0.2). An engine's thread that is in MPI at that
+ * moment never gives back the lock that it has, and the process is aborted when that is destroyed: 6 of 100 programs
+ * that finalized MPI at once after they had used a world. A session keeps MPI as it is until the session ends too. It
+ * is held while worlds are open. Where the program's MPI_Finalize comes before the last of them is closed, MPI ends with
+ * the process.
+ */
+#if defined(COHI_MPI_HAS_SESSIONS)
+static MPI_Session session;
+static int session_held; /* the process that holds it, or 0 */
+
+static bool is_session_held(void)
+{
+    return session_held == (int)getpid();
+}
+
+static void hold_session(const cohi_mpi_library *library)
+{
+    bool may = library->MPI_Session_init && library->MPI_Session_finalize && !is_session_held();
+    if (may
+        && library->MPI_Session_init(MPI_INFO_NULL, library->errors_return, &session)
+               == MPI_SUCCESS)
+        session_held = (int)getpid();
+}
+
+static void end_session(const cohi_mpi_library *library)
+{
+    session_held = 0;
+    (void)library->MPI_Session_finalize(&session);
+}
+#else
+static bool is_session_held(void)
+{
+    return false;
+}
+
+static void hold_session(const cohi_mpi_library *library)
+{
+    (void)library;
+}
+
+static void end_session(const cohi_mpi_library *library)
+{
+    (void)library;
+}
+#endif
+
+/* ---- the end, by this module ---- */
+
+static void end_mpi(const cohi_mpi_library *library)
+{
+    if (is_session_held())
+        end_session(library);
+    else
+        (void)library->MPI_Finalize();
 }
 
 #define SETTLE_NS (40 * COHI_NS_PER_MS)
@@ -148,16 +208,15 @@ static void tell_spoiled(const cohi_mpi_library *mpi)
     let_work(mpi);
 }
 
-/* There is no limit: coh_finalize says nothing of when a process exits, and of one that died the launcher
- * hears. False: a rank does not end in order. */
-static bool meet(const cohi_mpi_library *mpi, int *rank, int *size)
+/* False: a rank does not end in order, or does not come. */
+static bool meet(const cohi_mpi_library *mpi, uint64_t until_ns, int *rank, int *size)
 {
     *rank = 0;
     *size = 1;
     (void)mpi->MPI_Comm_rank(mpi->world, rank);
     (void)mpi->MPI_Comm_size(mpi->world, size);
     (void)mpi->MPI_Comm_set_errhandler(mpi->world, mpi->errors_return); /* one may be gone */
-    return pass_around(mpi, *rank, *size, NO_LIMIT);
+    return pass_around(mpi, *rank, *size, until_ns);
 }
 
 #if defined(OPEN_MPI)
@@ -165,7 +224,7 @@ static bool meet(const cohi_mpi_library *mpi, int *rank, int *size)
 static void finalize(const cohi_mpi_library *mpi, int rank, int size, int status)
 {
     (void)rank, (void)size, (void)status;
-    (void)mpi->MPI_Finalize();
+    end_mpi(mpi);
 }
 #else
 /*
@@ -242,7 +301,7 @@ static void finalize(const cohi_mpi_library *mpi, int rank, int size, int status
     pthread_condattr_destroy(&by_clock);
     bool watched_over =
         cohi_os_thread_start("cohort-mpi-end", watch_finalizing, NULL, &thread) == 0;
-    (void)mpi->MPI_Finalize();
+    end_mpi(mpi);
     pthread_mutex_lock(&finalizing.lock);
     finalizing.is_over = true;
     pthread_cond_signal(&finalizing.over);
@@ -252,6 +311,25 @@ static void finalize(const cohi_mpi_library *mpi, int rank, int size, int status
 }
 #endif
 
+/* There is no limit: coh_finalize says nothing of when a process exits, and of one that died the launcher hears. */
+static void finalize_own(int status)
+{
+    int rank, size;
+    if (!atomic_load(&spoiled) && meet(started, NO_LIMIT, &rank, &size))
+        finalize(started, rank, size, status);
+    else
+        tell_spoiled(started);
+}
+
+/* The program has finalized MPI, and what it began is left. Processes that had no world are in MPI_Finalize and meet
+ * nobody. */
+static void finalize_what_is_left(int status)
+{
+    int rank, size;
+    (void)meet(started, cohi_now_ns() + MEET_NS, &rank, &size);
+    finalize(started, rank, size, status);
+}
+
 /*
  * MPI_Finalize waits for the others, so it is for a process that ends in order: its worlds are closed, and
  * nobody was lost. Of one that does not, mpirun finds that it ended without. Not in a child that was forked.
@@ -259,14 +337,13 @@ static void finalize(const cohi_mpi_library *mpi, int rank, int size, int status
 static void finalize_at_exit(int status, void *unused)
 {
     (void)unused;
-    int rank, size;
-    if (initialised_here != (int)getpid() || endpoints || atomic_load(&lost)
-        || cohi_mpi_is_finalized(started))
+    if (endpoints || atomic_load(&lost))
         return;
-    if (!atomic_load(&spoiled) && meet(started, &rank, &size))
-        finalize(started, rank, size, status);
-    else
-        tell_spoiled(started);
+    bool is_finalized = cohi_mpi_is_finalized(started);
+    if (initialised_here == (int)getpid() && !is_finalized)
+        finalize_own(status);
+    else if (is_session_held() && is_finalized && !atomic_load(&spoiled))
+        finalize_what_is_left(status);
 }
 
 /* ---- the start ---- */
@@ -335,9 +412,10 @@ static coh_status start(const cohi_mpi_library *library)
         if (error != MPI_SUCCESS)
             return cohi_fail(COH_NOT_AVAILABLE, "mpi: MPI_Init_thread failed with error %d", error);
         initialised_here = (int)getpid();
-        if (on_exit(finalize_at_exit, NULL) != 0)
-            return cohi_fail(COH_NO_MEMORY, "mpi: no room to have MPI finalized at exit");
     }
+    if (!registered && on_exit(finalize_at_exit, NULL) != 0)
+        return cohi_fail(COH_NO_MEMORY, "mpi: no room to have MPI finalized at exit");
+    registered = true;
     watch_finalize(library);
     return COH_OK;
 }
@@ -375,6 +453,8 @@ void cohi_mpi_process_add(cohi_endpoint *endpoint)
     pthread_mutex_lock(&lock);
     endpoint->next = endpoints;
     endpoints = endpoint;
+    if (endpoint->threaded && initialised_here != (int)getpid())
+        hold_session(endpoint->mpi);
     pthread_mutex_unlock(&lock);
 }
 
@@ -386,6 +466,8 @@ void cohi_mpi_process_remove(cohi_endpoint *endpoint)
         place = &(*place)->next;
     if (*place)
         *place = endpoint->next;
+    if (!endpoints && is_session_held() && !cohi_mpi_is_finalized(started))
+        end_session(started);
     pthread_mutex_unlock(&lock);
 }
 
