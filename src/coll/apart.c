@@ -27,6 +27,17 @@ static bool is_own(const cohi_call *call, coh_status status)
     return !known && call->team->heard != call->team->epoch;
 }
 
+/* Tells the others of a failure of this member. */
+static coh_status tell_failure(cohi_call *call, coh_status failed)
+{
+    cohi_error kept;
+    cohi_error_keep(&kept);
+    cohi_post_change(call, failed);
+    (void)cohi_apart_tell_refusal(&call->entry);
+    (void)cohi_fail_again(&kept);
+    return failed;
+}
+
 /* The end of a call that some member was refused in: all know it when the leaders have met. */
 static coh_status end_refused(cohi_call *call, coh_status refused, bool told)
 {
@@ -62,8 +73,11 @@ static coh_status end(cohi_call *call)
     return status;
 }
 
-/* A library's own collective hangs where calls differ, so that all meet before it. Then nothing is left to find
- * out at its end. */
+/*
+ * A library's own collective hangs where calls differ, so that all meet before it. Then nothing is left to find
+ * out at its end; but where it fails on one member alone, the others wait in it until they hear of that. Those that are
+ * through already hear it from this member in their next one (cohi_native_check).
+ */
 static coh_status run_native(cohi_call *call)
 {
     coh_team *team = call->team;
@@ -74,7 +88,11 @@ static coh_status run_native(cohi_call *call)
     if (status != COH_OK)
         return status;
     team->settled = team->epoch;
-    return any ? cohi_apart_explain_refusal(&call->entry) : call->algorithm->run(call);
+    if (any)
+        return cohi_apart_explain_refusal(&call->entry);
+    status = call->algorithm->run(call);
+    bool alone = status == COH_TRANSPORT || is_own(call, status);
+    return alone && team->heard != team->epoch ? tell_failure(call, status) : status;
 }
 
 coh_status cohi_run_apart(cohi_call *call, coh_status refused)

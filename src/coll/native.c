@@ -4,6 +4,7 @@
 #include "coll/call/blocks.h"
 #include "coll/call/gear.h"
 #include "core/health/wait.h"
+#include "core/team/apart.h"
 #include "core/team/standing.h"
 
 #include <limits.h>
@@ -97,17 +98,48 @@ static size_t workspace(const cohi_call *call)
     return cohi_part_bytes(call->source_bytes) + cohi_part_bytes(call->target_bytes);
 }
 
-/* The library still has it, after an op that was given up. */
-static void leave_workspace(cohi_call *call)
+/* ---- failures ---- */
+
+coh_status cohi_native_check(const cohi_call *call)
+{
+    const coh_world *world = call->team->world;
+    if (!cohi_team_gear(call->team)->native_failed)
+        return COH_OK;
+    return cohi_world_fail(
+        world, call->name, COH_TRANSPORT,
+        "a collective of engine %s has failed in this team before, and members may be at "
+        "different ones since (COHORT_DETERMINISTIC=1 takes none of them)",
+        world->engine->name);
+}
+
+/* After an op that failed or was given up the library may still use the memory, and the team as it knows it is at
+ * an end. */
+static void give_up(cohi_call *call)
 {
     cohi_coll_gear *gear = cohi_team_gear(call->team);
     gear->workspace = NULL;
     gear->workspace_bytes = 0;
+    gear->native_failed = true;
+}
+
+/* The library's own failure, whose error is set, may be how a lost member shows first. */
+static coh_status fail(cohi_call *call, coh_status failed)
+{
+    cohi_error kept;
+    cohi_error_keep(&kept);
+    give_up(call);
+    coh_status status = cohi_team_await_standing(call->team, call->name);
+    if (status != COH_OK)
+        return status;
+    (void)cohi_fail_again(&kept);
+    return cohi_world_fail(call->team->world, call->name, failed,
+                           "the collective of engine %s failed: %s",
+                           call->team->world->engine->name, coh_last_error());
 }
 
 /* ---- running ---- */
 
-/* As cohi_wait_op, but for all members: what stands against the team ends it. */
+/* As cohi_wait_op, but for all members: what stands against the team ends it, and what another was refused in. */
 static coh_status wait_for(cohi_call *call, cohi_op *op)
 {
     coh_team *team = call->team;
@@ -118,34 +150,33 @@ static coh_status wait_for(cohi_call *call, cohi_op *op)
     while (status == COH_OK && !atomic_load_explicit(&op->done, memory_order_acquire)) {
         wait.rank = atomic_load_explicit(&op->waits_for, memory_order_relaxed);
         status = cohi_wait_step(&wait);
+        if (status == COH_OK && wait.asleep)
+            status = cohi_apart_look(team, call->name);
     }
     cohi_wait_end(&wait);
     if (!atomic_load_explicit(&op->done, memory_order_acquire)) {
         world->engine->lifecycle->cancel(world->endpoint, op);
-        leave_workspace(call);
+        give_up(call);
         return status;
     }
     if (op->status == COH_OK)
         return COH_OK;
-    leave_workspace(call);
-    status = cohi_team_standing(team, call->name);
-    return status != COH_OK ? status
-                            : cohi_world_fail(world, call->name, op->status,
-                                              "the collective of engine %s failed: %s",
-                                              world->engine->name, coh_status_text(op->status));
+    return fail(call, cohi_fail(op->status, "%s", coh_status_text(op->status)));
 }
 
 static coh_status open_team(cohi_call *call, cohi_coll_gear *gear)
 {
     const coh_team *team = call->team;
     const coh_world *world = team->world;
-    cohi_native_team native = {
-        .number = team->number, .size = team->size, .index = team->index, .ranks = team->ranks};
+    cohi_native_team native = {.number = team->number,
+                               .epoch = team->epoch,
+                               .size = team->size,
+                               .index = team->index,
+                               .ranks = team->ranks};
     cohi_op op = COHI_NEW_OP;
     void *made = NULL;
     coh_status status = world->engine->collective->open(world->endpoint, &native, &made, &op);
-    if (status == COH_OK)
-        status = wait_for(call, &op);
+    status = status == COH_OK ? wait_for(call, &op) : fail(call, status);
     if (status != COH_OK)
         return status;
     gear->native = made;
@@ -160,8 +191,7 @@ static coh_status run_one(cohi_call *call, const cohi_native_call *native)
     cohi_op op = COHI_NEW_OP;
     coh_status status = world->engine->collective->run(
         world->endpoint, cohi_team_gear(call->team)->native, native, &op);
-    if (status == COH_OK)
-        status = wait_for(call, &op);
+    status = status == COH_OK ? wait_for(call, &op) : fail(call, status);
     cohi_call_beat(call);
     return status;
 }

@@ -16,4 +16,8 @@ void cohi_native_heed(const cohi_engine *engine, cohi_endpoint *endpoint,
 /* Whether the call reduces nothing, or a type, and in a way, that the library serves. */
 bool cohi_native_reduces(const cohi_call *call);
 
+/* Whether the library may still be used in the team: after a failure its members may be at different calls of it,
+ * each of which waits for the others. COH_TRANSPORT, before the members meet. */
+coh_status cohi_native_check(const cohi_call *call);
+
 #endif

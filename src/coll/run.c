@@ -4,6 +4,7 @@
 #include "coll/call/blocks.h"
 #include "coll/card.h"
 #include "coll/check.h"
+#include "coll/native.h"
 #include "coll/select.h"
 #include "core/team/enter.h"
 #include "memory/scale.h"
@@ -44,8 +45,8 @@ static coh_status provide(cohi_call *call)
 {
     const cohi_algorithm *row = call->algorithm;
     size_t room = scaled_room(call);
-    coh_status status = COH_OK;
-    if (COHI_UNLIKELY(row->workspace || room > 0))
+    coh_status status = row->traits & COHI_NATIVE ? cohi_native_check(call) : COH_OK;
+    if (COHI_UNLIKELY(status == COH_OK && (row->workspace || room > 0)))
         status = cohi_gear_workspace(call, room + (row->workspace ? row->workspace(call) : 0));
     return status == COH_OK && needs_scratch(call) ? cohi_gear_scratch(call) : status;
 }

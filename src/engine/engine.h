@@ -495,7 +495,8 @@ typedef struct cohi_native_offer {
 } cohi_native_offer;
 
 typedef struct cohi_native_team {
-    int number; /* teams with a common member that are open at a time have others */
+    int number;     /* teams with a common member that are open at a time have others */
+    uint32_t epoch; /* of the call: those of one number, over its teams, have others */
     int size;
     int index;        /* this rank's */
     const int *ranks; /* [size], in the world */
@@ -517,8 +518,9 @@ typedef struct cohi_native_call {
  * core's goes by it, so that all make the same one. With COHORT_DETERMINISTIC they are never taken.
  *
  * Such a library hangs, or mixes up bytes, where calls differ. So before `run` core lets all members meet
- * and compare their calls, and gives the library memory of core's own: what it holds when an op is
- * cancelled is left to it for ever.
+ * and compare their calls, and gives the library memory of core's own: what it holds when an op fails or is
+ * cancelled is left to it for ever. Where one member fails core tells the others, who cancel theirs; none of
+ * its collectives is called in this team again.
  */
 typedef struct cohi_engine_collective {
     size_t size;
@@ -531,7 +533,7 @@ typedef struct cohi_engine_collective {
 
     /* Makes what the library needs of a team (a communicator), *native, which is valid once the op is done
      * and good. All members are in it; they have met. On failure, or when it is cancelled, nothing is left
-     * that core has to close. */
+     * that core has to close, and core opens no other for this team. */
     coh_status (*open)(cohi_endpoint *endpoint, const cohi_native_team *team, void **native,
                        cohi_op *op);
 

@@ -1,7 +1,8 @@
 /*
  * mpi_job LEVEL ORDER - a program that uses MPI and Cohort. LEVEL is the thread support that it asks MPI for, or -1:
  * it does not call MPI_Init. ORDER is "mpi" or "cohort": which of the two it finalizes first; or "die": rank 1
- * ends without; or "late": rank 0 works on for 4 s before it exits.
+ * ends without; or "late": rank 0 works on for 4 s before it exits; or "reduce": all_reduce again and again, whatever
+ * becomes of it, and then a barrier.
  */
 #include <cohort.h>
 #include <mpi.h>
@@ -41,6 +42,21 @@ static int ring_by_mpi(void)
     return got;
 }
 
+static void reduce_and_tell(coh_world *world)
+{
+    enum { CALLS = 5, COUNT = 4096 };
+    static int64_t source[COUNT], target[COUNT];
+    int rank = coh_rank(world);
+    for (int i = 0; i < CALLS; i++) {
+        coh_status status =
+            coh_all_reduce(coh_team_world(world), COH_I64, COH_SUM, source, target, COUNT);
+        printf("rank %d, call %d: %s: %s\n", rank, i, coh_status_name(status),
+               status == COH_OK ? "" : coh_last_error());
+    }
+    printf("rank %d, barrier: %s\n", rank, coh_status_name(coh_barrier(world)));
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     int level = argc > 2 ? atoi(argv[1]) : -1, given;
@@ -54,6 +70,8 @@ int main(int argc, char **argv)
     int rank = coh_rank(world);
     if (strcmp(order, "die") == 0 && rank == 1)
         _exit(3);
+    if (strcmp(order, "reduce") == 0)
+        reduce_and_tell(world);
     if (add_up(world, &sum) != COH_OK)
         return fail("add_up");
     printf("rank %d of %d has %lld by engine %s, and %d by MPI\n", rank, coh_size(world),

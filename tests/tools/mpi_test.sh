@@ -57,6 +57,32 @@ says out "rank 0 is through"
 start any mpi "$folder/job" -1 die
 [ "$got" != 0 ] && [ "$got" != 124 ] || fail "a job with a lost rank ended with status $got"
 
+# A collective of the library that fails on one rank alone: the others, which wait in it, are told; the team goes on
+# without. The library in front has the name that the engine opens, and brings in the real one by its path.
+real=$(ldd "$folder/job" | sed -n 's/.*=> \(.*libmpi[^ ]*\) .*/\1/p')
+mkdir "$folder/front"
+"mpicc.$kind" -shared -fPIC -x c /dev/null -nostdlib -Wl,-soname,"$real" -o "$folder/named.so" \
+    && "mpicc.$kind" -shared -fPIC "$tree/tests/tools/mpi_fails.c" -o "$folder/front/${real##*/}" -nodefaultlibs \
+        -Wl,--no-as-needed,--allow-shlib-undefined "$folder/named.so" -lc >"$folder/out" 2>"$folder/err" \
+    || fail "mpicc.$kind does not make the library in front"
+for failing in "3 MPI_Iallreduce" "2 MPI_Comm_create_group"; do
+    FAILS=$failing COHORT_ALL_REDUCE=native LD_LIBRARY_PATH=$folder/front start any mpi "$folder/job" -1 reduce
+    [ "$got" != 124 ] || fail "a rank in which $failing fails keeps the others"
+    last=$((${failing%% *} - 1))
+    case $failing in *group) last=0 ;; esac
+    says out "rank 1, call $last: TRANSPORT: rank 1: coh_all_reduce: the collective of engine mpi:$kind failed"
+    for number in 0 2; do
+        says out "rank $number, call $last: TRANSPORT: rank $number: coh_all_reduce: rank 1 was refused in all_reduce(sum of 4096 i64)"
+        says out "rank $number, call 4: TRANSPORT: rank $number: coh_all_reduce: a collective of engine mpi:$kind has failed in this team before"
+        says out "rank $number, barrier: OK"
+    done
+done
+
+# The same where the ranks are about to join: what is left of the job is the launcher's to end.
+FAILS="1 MPI_Comm_create_group" LD_LIBRARY_PATH=$folder/front start any mpi "$folder/job"
+[ "$got" != 0 ] && [ "$got" != 124 ] || fail "a job in which a rank does not join ended with status $got"
+says err "MPI_Comm_create_group failed"
+
 # The launcher was Cohort's own: MPI knows of one process only.
 run 1 run -n 2 --pretend-hosts 2 --engine mpi:"$kind" "$ring"
 says err "they are not of one job of MPI's"

@@ -41,6 +41,7 @@ typedef struct cohi_coll_gear {
     uint64_t serial;            /* of the last terms */
     uint64_t shown[COHI_POSTS]; /* the serial of the terms that a post has; 0: none */
     void *native;               /* what the engine's library has of the team; or NULL */
+    bool native_failed;         /* a call of it did, here or on another member */
     void (*close_native)(cohi_endpoint *endpoint, void *native);
     cohi_endpoint *endpoint;
     cohi_staging **stagings;    /* [size]: the members' staging areas; NULL where not mapped */

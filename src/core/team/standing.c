@@ -20,7 +20,7 @@
 COHI_OPCODE_TABLE(COHI_OP_FITS)
 #undef COHI_OP_FITS
 
-/* How long after a member has left there may be an explanation. */
+/* How long after a member has left, or an operation failed, there may be an explanation. */
 #define REASON_NS (400 * COHI_NS_PER_MS)
 
 /*
@@ -175,19 +175,13 @@ coh_status cohi_team_standing(coh_team *team, const char *call)
     return COH_OK;
 }
 
-/*
- * A member of another host that is gone may have left for a reason that is still on its way here: the
- * one that found it told all members, and this one left as soon as it had heard. Inside a host all
- * see the same memory. In the last meeting members leave as soon as they can, and have no reason.
- */
-static coh_status await_reason(coh_team *team, const char *call, int rank)
+coh_status cohi_team_await_standing(coh_team *team, const char *call)
 {
     static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
     coh_world *world = team->world;
     coh_status status = cohi_team_standing(team, call);
     uint64_t deadline_ns = cohi_now_ns() + REASON_NS;
-    bool may_come = cohi_far(world, rank) && !atomic_load(&world->parting);
-    while (status == COH_OK && may_come && cohi_now_ns() < deadline_ns) {
+    while (status == COH_OK && cohi_now_ns() < deadline_ns) {
         if (world->engine->lifecycle->progress)
             world->engine->lifecycle->progress(world->endpoint);
         nanosleep(&moment, NULL);
@@ -196,9 +190,20 @@ static coh_status await_reason(coh_team *team, const char *call, int rank)
     return status;
 }
 
+/*
+ * A member of another host that is gone may have left for a reason that is still on its way here: the
+ * one that found it told all members, and this one left as soon as it had heard. Inside a host all
+ * see the same memory. In the last meeting members leave as soon as they can, and have no reason.
+ */
+static coh_status find_reason(coh_team *team, const char *call, int rank)
+{
+    bool may_come = cohi_far(team->world, rank) && !atomic_load(&team->world->parting);
+    return may_come ? cohi_team_await_standing(team, call) : cohi_team_standing(team, call);
+}
+
 coh_status cohi_team_unreachable_error(coh_team *team, const char *call, int rank)
 {
-    coh_status status = await_reason(team, call, rank);
+    coh_status status = find_reason(team, call, rank);
     if (status != COH_OK)
         return status;
     return name_team(team, rank, cohi_verdict_presume(team->world, call, rank, COHI_LOSS_LEFT));

@@ -12,6 +12,9 @@
 /* The error that stands against the team, if one does. */
 coh_status cohi_team_standing(coh_team *team, const char *call);
 
+/* The same, where something has failed just now and the reason may still be on its way: waits for it for a moment. */
+coh_status cohi_team_await_standing(coh_team *team, const char *call);
+
 /* The error when a member cannot be reached: what stands against the team, or what made the member
  * leave. */
 coh_status cohi_team_unreachable_error(coh_team *team, const char *call, int rank);

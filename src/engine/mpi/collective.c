@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "bootstrap/board.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,16 @@ static void end_op(cohi_mpi_team *team, coh_status status)
     atomic_store_explicit(&team->endpoint->events.rings, 1, memory_order_relaxed);
 }
 
-/* The members of the team alone call it; the tag tells teams with a common member apart. */
+/* Tells apart the teams with a common member, and one that a thread still tries to make from the next of its
+ * number. MPI allows up to 32767. */
+static int tag_of(const cohi_native_team *team)
+{
+    enum { TURNS = 256 };
+    _Static_assert(COHI_MPI_TEAM_TAG + COHI_TEAMS * TURNS <= 32767, "a tag that MPI allows");
+    return COHI_MPI_TEAM_TAG + team->number + COHI_TEAMS * (int)(team->epoch % TURNS);
+}
+
+/* The members of the team alone call it. */
 static int create(cohi_mpi_team *team)
 {
     const cohi_mpi_library *mpi = team->endpoint->mpi;
@@ -104,7 +114,7 @@ static coh_status mpi_team_open(cohi_endpoint *endpoint, const cohi_native_team 
         return cohi_fail(COH_NO_MEMORY, "mpi: out of memory for a team of %d", team->size);
     made->endpoint = endpoint;
     made->native = native;
-    made->tag = COHI_MPI_TEAM_TAG + team->number;
+    made->tag = tag_of(team);
     made->size = team->size;
     made->index = team->index;
     memcpy(made->ranks, team->ranks, (size_t)team->size * sizeof *team->ranks);

@@ -283,6 +283,8 @@ static coh_status mpi_connect(cohi_endpoint *endpoint,
     }
     coh_status status = remote ? go_online(endpoint, known) : COH_OK;
     free(known);
+    if (status != COH_OK)
+        cohi_mpi_spoil(); /* the others may wait in MPI for this rank: MPI_Finalize would wait for them */
     return status;
 }
 
