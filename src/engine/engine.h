@@ -298,9 +298,9 @@ typedef struct cohi_engine_lifecycle {
      * else. With an `idle` core calls it at once, between looks. May return early. */
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
 
-    /* A rank that has called `progress` is about to sleep on its bell: what arrives from now on is
-     * for a thread of the engine. NULL: it makes no difference. */
-    void (*rest)(cohi_endpoint *endpoint);
+    /* A rank that has called `progress` is about to sleep on its bell. True: what arrives from now on is for a
+     * thread of the engine, and the rank need not call `progress` while it sleeps. NULL: there is no thread. */
+    bool (*rest)(cohi_endpoint *endpoint);
 
     /* Before `leave`, where the rank could not part from all others in order: some may never come to the
      * library's own collective end. NULL: it has none. */

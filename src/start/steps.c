@@ -458,7 +458,7 @@ static coh_status set_patience(coh_world *world, const cohi_config *config, cons
 {
     world->crowded = is_crowded(world, cards);
     const cohi_profile *profile = &world->profile;
-    bool polls = world->remote && world->engine->lifecycle->rest;
+    bool polls = world->remote && world->engine->lifecycle->progress;
     uint64_t spins = world->crowded || polls ? 0 : cohi_profile_bytes(profile, COHI_ROW_wait_spins);
     bool automatic = strcmp(config->spin, "auto") == 0;
     if (!automatic) {

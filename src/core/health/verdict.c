@@ -262,28 +262,6 @@ uint64_t cohi_verdict_await(const coh_world *world, int rank)
     return verdict;
 }
 
-/* Another rank that `rank` knew something against before it was lost; or -1. */
-static int known_to(const coh_world *world, int rank)
-{
-    cohi_slot *slot = world->peers[rank].slot;
-    for (int of = 0; slot && of < world->size; of++)
-        if (of != rank && atomic_load(cohi_slot_verdict(slot, of)) && cohi_verdict_on(world, of))
-            return of;
-    return -1;
-}
-
-int cohi_verdict_origin(const coh_world *world, int rank)
-{
-    for (int hops = 0; hops < world->size; hops++) {
-        bool lost = cohi_verdict_status(cohi_verdict_on(world, rank)) == COH_PEER_LOST;
-        int before = lost && rank != world->rank ? known_to(world, rank) : -1;
-        if (before < 0)
-            break;
-        rank = before;
-    }
-    return rank;
-}
-
 /* As it was written down, on this host or by a rank of another; "" where it was not. */
 static const char *shown_circle(const coh_world *world)
 {
@@ -327,6 +305,29 @@ void cohi_verdict_learn(coh_world *world, int rank)
     }
 }
 
+/* Another rank that `rank` knew something against before it was lost; or -1. */
+static int known_to(coh_world *world, int rank)
+{
+    cohi_slot *slot = world->peers[rank].slot;
+    cohi_verdict_learn(world, rank);
+    for (int of = 0; slot && of < world->size; of++)
+        if (of != rank && atomic_load(cohi_slot_verdict(slot, of)))
+            return of;
+    return -1;
+}
+
+int cohi_verdict_origin(coh_world *world, int rank)
+{
+    for (int hops = 0; hops < world->size; hops++) {
+        bool lost = cohi_verdict_status(cohi_verdict_on(world, rank)) == COH_PEER_LOST;
+        int before = lost && rank != world->rank ? known_to(world, rank) : -1;
+        if (before < 0)
+            break;
+        rank = before;
+    }
+    return rank;
+}
+
 /*
  * Something that is known already explains it better: this rank itself is lost, and the engine
  * refuses it everything; or another is, and `rank` has left because of that.
@@ -345,6 +346,8 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
             note(world, rank, verdict);
         cause = known < 0 || known == cause ? rank : known;
     }
+    if (cause != rank && cause != world->rank)
+        cause = cohi_verdict_origin(world, cause);
     if (cause == rank || cause == world->rank)
         return cohi_verdict_check(world, call, cause);
     atomic_store(&world->slot->alarm, 1); /* as in cohi_verdict_check */

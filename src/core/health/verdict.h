@@ -58,8 +58,9 @@ int cohi_verdict_cause(const coh_world *world, int rank);
  * come. */
 uint64_t cohi_verdict_await(const coh_world *world, int rank);
 
-/* The rank at which it began: one that is lost may have ended because of another. */
-int cohi_verdict_origin(const coh_world *world, int rank);
+/* The rank at which it began: one that is lost may have ended because of another, that it knew of before this rank
+ * does. */
+int cohi_verdict_origin(coh_world *world, int rank);
 
 /*
  * `rank` cannot be reached any more: an operation on it ended with COH_PEER_LOST, or it has left.

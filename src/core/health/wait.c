@@ -290,8 +290,8 @@ static void announce(cohi_wait *wait)
     cohi_slot *slot = wait->world->slot;
     wait->asleep = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wait->cancel_state);
-    if (wait->world->engine->lifecycle->rest)
-        wait->world->engine->lifecycle->rest(wait->world->endpoint);
+    wait->relieved = wait->world->engine->lifecycle->rest
+                     && wait->world->engine->lifecycle->rest(wait->world->endpoint);
     wait->last_ns = cohi_now_ns();
     atomic_store_explicit(&slot->since_ns, wait->last_ns, memory_order_relaxed);
     atomic_fetch_add(&slot->sleepers, 1);
@@ -381,7 +381,7 @@ static coh_status climb(cohi_wait *wait)
 static coh_status step(cohi_wait *wait)
 {
     coh_world *world = wait->world;
-    if (wait->asleep && world->engine->lifecycle->rest) /* its thread reads meanwhile */
+    if (wait->relieved)
         cohi_world_progress_device(world);
     else
         cohi_world_progress(world);

@@ -299,6 +299,14 @@ static void mpi_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
                                  .takes_prepared = 1};
 }
 
+/* Whether something came that the caller may wait for. */
+static bool has_news(cohi_endpoint *endpoint)
+{
+    return atomic_load_explicit(&endpoint->events.pending, memory_order_relaxed) != 0
+           || atomic_load_explicit(&endpoint->events.rings, memory_order_relaxed) != 0;
+}
+
+/* A look at MPI that finds nothing takes a microsecond, so there is none once something has come. */
 static void mpi_progress(cohi_endpoint *endpoint)
 {
     enum { STEPS_AT_ONCE = 16 };
@@ -306,13 +314,21 @@ static void mpi_progress(cohi_endpoint *endpoint)
         return;
     if (cohi_mpi_trylock(endpoint)) {
         bool may = cohi_mpi_may_call(endpoint);
-        for (int i = 0; may && i < STEPS_AT_ONCE && cohi_mpi_step(endpoint); i++)
-            continue;
-        if (may)
-            atomic_fetch_add_explicit(&endpoint->visits, 1, memory_order_relaxed);
+        for (int i = 0; may && i < STEPS_AT_ONCE && !has_news(endpoint); i++)
+            may = cohi_mpi_step(endpoint);
+        if (cohi_mpi_may_call(endpoint))
+            atomic_fetch_add_explicit(&endpoint->looks, 1, memory_order_relaxed);
         cohi_mpi_unlock(endpoint);
     }
     cohi_events_tell(&endpoint->events);
+}
+
+/* Without a thread the rank looks by itself, now and then, while it sleeps. */
+static bool mpi_rest(cohi_endpoint *endpoint)
+{
+    if (endpoint->started)
+        cohi_mpi_thread_resume(endpoint);
+    return endpoint->started;
 }
 
 static void end_call(cohi_endpoint *endpoint)
@@ -458,6 +474,7 @@ static const cohi_engine_lifecycle mpi_lifecycle = {
     .lose = mpi_lose,
     .cancel = mpi_cancel,
     .progress = mpi_progress,
+    .rest = mpi_rest,
     .abandon = mpi_abandon,
 };
 

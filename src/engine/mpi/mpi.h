@@ -220,9 +220,11 @@ struct cohi_endpoint {
     pthread_cond_t wake;
     pthread_mutex_t sleep;
     bool started;
-    bool stopping; /* with `sleep` */
+    bool called;          /* with `sleep` */
+    atomic_bool stopping; /* is set with `sleep` */
+    atomic_bool has_way;  /* the ranks: the thread stands aside */
     uint64_t last_tick_ns;
-    atomic_uint visits; /* of threads that wait, which move bytes themselves */
+    atomic_uint looks; /* of threads that wait, which move bytes themselves */
 };
 
 /* MPI makes system calls; a thread must not be cancelled inside. */
@@ -356,5 +358,8 @@ void cohi_mpi_teams_cancel(cohi_endpoint *endpoint, const cohi_op *op);
 
 coh_status cohi_mpi_thread_start(cohi_endpoint *endpoint);
 void cohi_mpi_thread_stop(cohi_endpoint *endpoint);
+
+/* The thread stands aside no longer: a rank that looked is about to sleep. */
+void cohi_mpi_thread_resume(cohi_endpoint *endpoint);
 
 #endif

@@ -13,15 +13,17 @@ enum { STEPS_AT_ONCE = 64 };
 
 /*
  * MPI wakes nobody, so the thread looks. After something has come it looks on for a while, as an answer is
- * often followed by the next question, then it rests for ever longer. A rank that is looking itself
- * (many visits between two looks of the thread) is left to that; one that sleeps is not.
+ * often followed by the next question, then it rests for ever longer.
+ *
+ * A rank that waits looks itself, and a thread that looks too takes its core, the lock and what has come for it. So while
+ * ranks look the thread stands aside, and sees after each period whether they still do. One that is about to sleep calls
+ * it. What comes for a rank that has just ended its wait, and computes, is late by a period at most.
  */
-#define LOOK_NS  (200 * COHI_NS_PER_US)
-#define SHORT_NS (50 * COHI_NS_PER_US)
-#define LONG_NS  COHI_NS_PER_MS
-#define SLACK_NS 1000ul /* by which the kernel may be late; by itself 50 us */
-
-enum { VISITS = 8 };
+#define LOOK_NS   (200 * COHI_NS_PER_US)
+#define SHORT_NS  (50 * COHI_NS_PER_US)
+#define LONG_NS   COHI_NS_PER_MS
+#define PERIOD_NS (250 * COHI_NS_PER_US)
+#define SLACK_NS  1000ul /* by which the kernel may be late; by itself 50 us */
 
 /* The longest that the time between two ticks counts, in ticks: more means that this process itself
  * was not running, and what the others did meanwhile has not been read. */
@@ -49,7 +51,7 @@ static bool work(cohi_endpoint *endpoint)
     return steps > 0;
 }
 
-/* Whether it is to go on. */
+/* Until it is called, is to stop, or the time is over. Returns whether it was called. */
 static bool rest(cohi_endpoint *endpoint, uint64_t rest_ns)
 {
     struct timespec until;
@@ -57,19 +59,41 @@ static bool rest(cohi_endpoint *endpoint, uint64_t rest_ns)
     uint64_t at_ns = (uint64_t)until.tv_nsec + rest_ns;
     until.tv_sec += (time_t)(at_ns / COHI_NS_PER_S);
     until.tv_nsec = (long)(at_ns % COHI_NS_PER_S);
+    int late = 0;
     pthread_mutex_lock(&endpoint->sleep);
-    if (!endpoint->stopping && rest_ns > 0)
-        pthread_cond_timedwait(&endpoint->wake, &endpoint->sleep, &until);
-    bool stopping = endpoint->stopping;
+    while (!endpoint->stopping && !endpoint->called && late == 0)
+        late = pthread_cond_timedwait(&endpoint->wake, &endpoint->sleep, &until);
+    bool called = endpoint->called;
+    endpoint->called = false;
     pthread_mutex_unlock(&endpoint->sleep);
-    return !stopping;
+    return called;
+}
+
+/* Whether ranks have looked since it was last asked. */
+static bool are_looking(cohi_endpoint *endpoint, unsigned *seen)
+{
+    unsigned looks = atomic_load_explicit(&endpoint->looks, memory_order_relaxed);
+    bool more = looks != *seen;
+    *seen = looks;
+    return more;
+}
+
+/* A rank that looks sees what came before it slept; so it is asked after the way was given. */
+static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
+{
+    bool called;
+    atomic_store(&endpoint->has_way, true);
+    do {
+        called = rest(endpoint, PERIOD_NS);
+    } while (!called && !endpoint->stopping && are_looking(endpoint, seen)
+             && cohi_now_ns() - endpoint->last_tick_ns < endpoint->tick_ns);
+    atomic_store(&endpoint->has_way, false);
+    (void)are_looking(endpoint, seen);
 }
 
 /* How long to rest, by what the last look found. */
-static uint64_t next_rest(uint64_t rest_ns, uint64_t idle_ns, bool is_visited)
+static uint64_t next_rest(uint64_t rest_ns, uint64_t idle_ns)
 {
-    if (is_visited) /* it may fall asleep any time */
-        return 2 * SHORT_NS;
     if (idle_ns < LOOK_NS)
         return 0;
     if (rest_ns == 0)
@@ -81,23 +105,43 @@ static void *serve(void *arg)
 {
     cohi_endpoint *endpoint = arg;
     uint64_t rest_ns = SHORT_NS, worked_ns = cohi_now_ns();
-    unsigned visits = 0;
+    unsigned seen = 0;
     cohi_os_thread_serves(true);
     (void)prctl(PR_SET_TIMERSLACK, SLACK_NS);
-    do {
-        unsigned now = atomic_load_explicit(&endpoint->visits, memory_order_relaxed);
-        bool is_visited = now - visits > VISITS;
-        visits = now;
+    while (!atomic_load_explicit(&endpoint->stopping, memory_order_acquire)) {
         if (work(endpoint))
             worked_ns = cohi_now_ns();
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events);
-        rest_ns = next_rest(rest_ns, cohi_now_ns() - worked_ns, is_visited);
+        if (are_looking(endpoint, &seen)) {
+            stand_aside(endpoint, &seen);
+            worked_ns = cohi_now_ns(); /* what was looked for may come now */
+            continue;
+        }
+        rest_ns = next_rest(rest_ns, cohi_now_ns() - worked_ns);
         if (rest_ns == 0)
             sched_yield();
-    } while (rest(endpoint, rest_ns));
+        else if (rest(endpoint, rest_ns))
+            worked_ns = cohi_now_ns();
+    }
     cohi_os_thread_serves(false);
     return NULL;
+}
+
+static void call(cohi_endpoint *endpoint, bool stopping)
+{
+    pthread_mutex_lock(&endpoint->sleep);
+    endpoint->called = true;
+    if (stopping)
+        atomic_store(&endpoint->stopping, true);
+    pthread_cond_signal(&endpoint->wake);
+    pthread_mutex_unlock(&endpoint->sleep);
+}
+
+void cohi_mpi_thread_resume(cohi_endpoint *endpoint)
+{
+    if (atomic_load(&endpoint->has_way))
+        call(endpoint, false);
 }
 
 coh_status cohi_mpi_thread_start(cohi_endpoint *endpoint)
@@ -114,10 +158,7 @@ void cohi_mpi_thread_stop(cohi_endpoint *endpoint)
 {
     if (!endpoint->started)
         return;
-    pthread_mutex_lock(&endpoint->sleep);
-    endpoint->stopping = true;
-    pthread_cond_signal(&endpoint->wake);
-    pthread_mutex_unlock(&endpoint->sleep);
+    call(endpoint, true);
     pthread_join(endpoint->thread, NULL);
     endpoint->started = false;
 }

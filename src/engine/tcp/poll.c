@@ -151,10 +151,11 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
     cohi_cancel_release(held);
 }
 
-void cohi_tcp_rest(cohi_endpoint *endpoint)
+bool cohi_tcp_rest(cohi_endpoint *endpoint)
 {
     if (atomic_load_explicit(&endpoint->poll.taken, memory_order_relaxed))
         change_hands(endpoint, false);
+    return true;
 }
 
 /* ---- opening ---- */

@@ -535,7 +535,7 @@ void cohi_tcp_poll_close(cohi_endpoint *endpoint);
 
 /* The slots `progress` and `rest`. */
 void cohi_tcp_progress(cohi_endpoint *endpoint);
-void cohi_tcp_rest(cohi_endpoint *endpoint);
+bool cohi_tcp_rest(cohi_endpoint *endpoint);
 
 /* The thread: the timer has rung. */
 void cohi_tcp_poll_look(cohi_endpoint *endpoint);

@@ -164,10 +164,11 @@ static void ucx_progress(cohi_endpoint *endpoint)
     cohi_events_tell(&endpoint->events);
 }
 
-static void ucx_rest(cohi_endpoint *endpoint)
+static bool ucx_rest(cohi_endpoint *endpoint)
 {
     if (endpoint->started)
         cohi_ucx_thread_resume(endpoint);
+    return endpoint->started;
 }
 
 /* ---- operations on several links ---- */
