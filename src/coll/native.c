@@ -12,7 +12,7 @@
 
 /* What goes at a time of calls that can be cut, which is the memory that they take. Each piece is a call of
  * the library's. */
-enum { PIECE_BYTES = 8 << 20 };
+enum { PIECE_BYTES = 2 << 20 };
 
 void cohi_native_heed(const cohi_engine *engine, cohi_endpoint *endpoint,
                       unsigned char bytes[COHI_TUNING_BYTES])

@@ -51,7 +51,7 @@ typedef struct cohi_wait {
     unsigned yields;  /* among them */
     cohi_rung rung;   /* of the last of them */
     uint64_t looked_from_ns;
-    bool asleep; /* announced in slot->sleepers */
+    bool asleep;   /* announced in slot->sleepers */
     bool relieved; /* while it is asleep a thread of the engine takes what comes */
     bool slept;
     unsigned bell;

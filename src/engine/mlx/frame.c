@@ -73,7 +73,7 @@ static bool deliver(cohi_endpoint *endpoint, int from, const unsigned char *mess
         snprintf(round->why, sizeof round->why, "there is no memory for a message here");
         return false;
     }
-    memcpy(event->bytes, message, bytes);
+    memcpy(cohi_event_bytes(event), message, bytes);
     cohi_events_add(&endpoint->events, event);
     return true;
 }

@@ -13,7 +13,8 @@ cohi_event *cohi_event_new(cohi_event_kind kind, int rank, size_t count)
 {
     cohi_event *event = malloc(sizeof *event + count);
     if (event)
-        *event = (cohi_event){.kind = kind, .rank = rank, .count = count};
+        *event = (cohi_event){
+            .kind = kind, .rank = rank, .count = count, .message = cohi_event_bytes(event)};
     return event;
 }
 
@@ -45,12 +46,20 @@ static cohi_event *take(cohi_events *events)
     return event;
 }
 
+static void release(cohi_event *event)
+{
+    if (event->release)
+        event->release(event);
+    else
+        free(event);
+}
+
 static void tell_one(cohi_events *events, const cohi_event *event)
 {
     const cohi_upcalls *upcalls = events->upcalls;
     switch (event->kind) {
     case COHI_EVENT_DELIVERED:
-        upcalls->deliver(events->world, event->rank, event->bytes, event->count);
+        upcalls->deliver(events->world, event->rank, event->message, event->count);
         atomic_store_explicit(&events->attends, 1, memory_order_relaxed);
         break;
     case COHI_EVENT_LEFT:
@@ -79,7 +88,7 @@ void cohi_events_tell(cohi_events *events)
     while (atomic_load(&events->pending) && pthread_mutex_trylock(&events->telling) == 0) {
         while ((event = take(events))) {
             tell_one(events, event);
-            free(event);
+            release(event);
         }
         pthread_mutex_unlock(&events->telling);
     }
@@ -97,7 +106,7 @@ void cohi_events_attend(cohi_events *events)
 void cohi_events_close(cohi_events *events)
 {
     for (cohi_event *event; (event = take(events));)
-        free(event);
+        release(event);
     pthread_mutex_destroy(&events->lock);
     pthread_mutex_destroy(&events->telling);
 }

@@ -26,7 +26,10 @@ typedef struct cohi_event {
     cohi_loss loss;
     uint64_t silent_ns;
     size_t count;
-    unsigned char bytes[]; /* of a message */
+    const void *message; /* its bytes */
+    void *owner;         /* for `release` */
+    void (*release)(
+        struct cohi_event *event); /* when it was told; no lock held. NULL: it is freed */
 } cohi_event;
 
 typedef struct cohi_events {
@@ -43,8 +46,14 @@ typedef struct cohi_events {
 void cohi_events_open(cohi_events *events, const cohi_upcalls *upcalls, void *world);
 void cohi_events_close(cohi_events *events);
 
-/* A new event with room for so many bytes; NULL: no memory. */
+/* A new event with room for so many bytes, which are its message; NULL: no memory. */
 cohi_event *cohi_event_new(cohi_event_kind kind, int rank, size_t count);
+
+/* The room of an event that was made so. */
+static inline void *cohi_event_bytes(cohi_event *event)
+{
+    return event + 1;
+}
 
 /* Takes the event. NULL is ignored: silence is told again, and the end of a rank is found by whoever
  * needs it. */

@@ -72,13 +72,13 @@ static void mpi_close(cohi_endpoint *endpoint)
         disconnect(endpoint);
     for (int i = 0; i < endpoint->made_count; i++)
         cohi_mpi_out_free(endpoint->made[i]);
-    cohi_mpi_pools_free(endpoint);
     bool used = endpoint->making > 0;
     cohi_mpi_unlock(endpoint);
     cohi_mpi_memory_close(endpoint);
     if (used) /* MPI does not give a thread back that makes a communicator: it keeps what it looks at */
         return;
     cohi_events_close(&endpoint->events);
+    cohi_mpi_pools_free(endpoint);
     pthread_mutex_destroy(&endpoint->lock);
     pthread_mutex_destroy(&endpoint->sleep);
     pthread_cond_destroy(&endpoint->wake);

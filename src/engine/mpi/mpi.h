@@ -52,7 +52,8 @@ enum {
     COHI_MPI_TAG = 1,
     COHI_MPI_TEAM_TAG = 16, /* and on: of the making of communicators */
     COHI_MPI_VERSION = 1,
-    COHI_MPI_PAYLOAD_BYTES = (64 << 10) + 256, /* with a message's head */
+    /* With a message's head. The frame is below 64 KiB, up to which Open MPI sends over TCP without asking. */
+    COHI_MPI_PAYLOAD_BYTES = (63 << 10) + 256,
 };
 
 typedef enum cohi_mpi_verb {
@@ -92,6 +93,8 @@ enum { COHI_MPI_FRAME_BYTES = sizeof(cohi_mpi_frame) + COHI_MPI_PAYLOAD_BYTES };
 typedef struct cohi_mpi_buffer {
     struct cohi_mpi_buffer *next;
     MPI_Request request;
+    bool kept;        /* it was received, and core is to be told of what is in it */
+    cohi_event event; /* by which it is */
     cohi_mpi_frame frame;
     unsigned char payload[COHI_MPI_PAYLOAD_BYTES];
 } cohi_mpi_buffer;
@@ -223,6 +226,9 @@ struct cohi_endpoint {
     bool called;          /* with `sleep` */
     atomic_bool stopping; /* is set with `sleep` */
     atomic_bool has_way;  /* the ranks: the thread stands aside */
+    atomic_bool moving;   /* MPI has frames to send, or a collective under way */
+    atomic_bool
+        long_frames; /* the last frame that came was one of which MPI may ask before it sends it */
     uint64_t last_tick_ns;
     atomic_uint looks; /* of threads that wait, which move bytes themselves */
 };
@@ -342,7 +348,7 @@ bool cohi_mpi_step(cohi_endpoint *endpoint);
 /* ---- serve.c: lock held ---- */
 
 /* Does what the frame says. NULL, or what is wrong. */
-const char *cohi_mpi_serve(cohi_mpi_link *link, const cohi_mpi_buffer *arrival);
+const char *cohi_mpi_serve(cohi_mpi_link *link, cohi_mpi_buffer *arrival);
 
 /* ---- collective.c: lock held ---- */
 

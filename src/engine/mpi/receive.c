@@ -9,6 +9,9 @@
 /* Receives that may fail one after the other before nothing more is expected of MPI. */
 enum { FAILURES = 2 * COHI_MPI_RECEIVES };
 
+/* Bytes of a frame from which libraries may take it for long. */
+enum { LONG_FROM = 4096 };
+
 static int post(cohi_endpoint *endpoint, cohi_mpi_buffer *buffer)
 {
     const cohi_mpi_library *mpi = endpoint->mpi;
@@ -46,7 +49,7 @@ static bool is_ours(const cohi_endpoint *endpoint, const cohi_mpi_buffer *buffer
            && from >= 0 && from < endpoint->size && from != endpoint->rank;
 }
 
-static void take(cohi_endpoint *endpoint, const cohi_mpi_buffer *buffer, const MPI_Status *status)
+static void take(cohi_endpoint *endpoint, cohi_mpi_buffer *buffer, const MPI_Status *status)
 {
     int count = 0, from = status->MPI_SOURCE;
     (void)endpoint->mpi->MPI_Get_count(status, endpoint->mpi->byte, &count);
@@ -61,6 +64,7 @@ static void take(cohi_endpoint *endpoint, const cohi_mpi_buffer *buffer, const M
     if (!link || link->ended)
         return;
     link->silent_ns = 0;
+    atomic_store_explicit(&endpoint->long_frames, count >= LONG_FROM, memory_order_relaxed);
     const char *wrong = cohi_mpi_serve(link, buffer);
     if (wrong)
         cohi_mpi_link_refuse(link, buffer->frame.verb, wrong);
@@ -83,13 +87,17 @@ static void give_up(cohi_endpoint *endpoint, int error)
     }
 }
 
+/* One that is kept is replaced by another. */
 static void post_again(cohi_endpoint *endpoint, cohi_mpi_buffer *buffer)
 {
-    int error = post(endpoint, buffer);
+    if (buffer->kept)
+        buffer = cohi_mpi_buffer_take(endpoint);
+    int error = buffer ? post(endpoint, buffer) : MPI_ERR_NO_MEM;
+    endpoint->receives[endpoint->oldest] = error == MPI_SUCCESS ? buffer : NULL;
     if (error == MPI_SUCCESS)
         return;
-    cohi_mpi_buffer_give(endpoint, buffer);
-    endpoint->receives[endpoint->oldest] = NULL;
+    if (buffer)
+        cohi_mpi_buffer_give(endpoint, buffer);
     give_up(endpoint, error);
 }
 
@@ -123,11 +131,14 @@ bool cohi_mpi_step(cohi_endpoint *endpoint)
     bool any = cohi_mpi_receive(endpoint);
     if (endpoint->teams)
         any = cohi_mpi_teams_step(endpoint) || any;
+    bool moving = endpoint->teams != NULL;
     for (int i = 0; i < endpoint->made_count; i++) {
         cohi_mpi_link *link = endpoint->made[i];
         if (link->requests.first || link->first_answer || link->first_sent)
             any = cohi_mpi_flush(link) || any;
+        moving = moving || link->first_sent || link->awaited.first;
     }
+    atomic_store_explicit(&endpoint->moving, moving, memory_order_relaxed);
     return any;
 }
 

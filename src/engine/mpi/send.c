@@ -23,9 +23,10 @@ void cohi_mpi_part_end(cohi_endpoint *endpoint, cohi_part *part, coh_status stat
 cohi_mpi_buffer *cohi_mpi_buffer_take(cohi_endpoint *endpoint)
 {
     cohi_mpi_buffer *buffer = endpoint->free_buffers;
-    if (!buffer)
-        return malloc(sizeof *buffer);
-    endpoint->free_buffers = buffer->next;
+    if (buffer)
+        endpoint->free_buffers = buffer->next;
+    else if ((buffer = malloc(sizeof *buffer)))
+        buffer->kept = false;
     return buffer;
 }
 

@@ -24,7 +24,7 @@ static cohi_word word_at(const cohi_mpi_frame *frame, uint64_t offset)
 
 /* ---- puts ---- */
 
-static const char *serve_put(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_put(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     const cohi_mpi_frame *frame = &arrival->frame;
     const char *wrong = NULL;
@@ -47,7 +47,7 @@ static const char *answer(cohi_mpi_link *link, const cohi_mpi_answer *made)
     return cohi_mpi_answer_submit(link, made) ? NULL : "there is no memory to answer it";
 }
 
-static const char *serve_get(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_get(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     const cohi_mpi_frame *frame = &arrival->frame;
     cohi_mpi_answer made = {.number = frame->number};
@@ -77,21 +77,21 @@ static const char *apply(cohi_mpi_link *link, const cohi_mpi_frame *frame, uint6
                              before, bytes);
 }
 
-static const char *serve_post(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_post(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     uint64_t before;
     size_t bytes;
     return apply(link, &arrival->frame, &before, &bytes);
 }
 
-static const char *serve_fetch(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_fetch(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     cohi_mpi_answer made = {.number = arrival->frame.number};
     const char *wrong = apply(link, &arrival->frame, &made.value, &made.value_bytes);
     return wrong ? wrong : answer(link, &made);
 }
 
-static const char *serve_quiet(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_quiet(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     cohi_mpi_answer made = {.number = arrival->frame.number};
     return answer(link, &made);
@@ -99,7 +99,7 @@ static const char *serve_quiet(cohi_mpi_link *link, const cohi_mpi_buffer *arriv
 
 /* Where both leave, each one's word that it does is the answer to the other's. So nothing is on its way to
  * a rank that has closed, of which MPI would complain. */
-static const char *serve_leave(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_leave(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     cohi_endpoint *endpoint = link->endpoint;
     const char *wrong = link->told ? NULL : serve_quiet(link, arrival);
@@ -114,7 +114,7 @@ static const char *serve_leave(cohi_mpi_link *link, const cohi_mpi_buffer *arriv
 
 /* ---- answers to what this rank asked ---- */
 
-static const char *serve_answer(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_answer(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     const cohi_mpi_frame *frame = &arrival->frame;
     cohi_mpi_request *request = link->awaited.first;
@@ -134,18 +134,45 @@ static const char *serve_answer(cohi_mpi_link *link, const cohi_mpi_buffer *arri
 
 /* ---- messages and the rest ---- */
 
-static const char *serve_message(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static void give_kept(cohi_event *event)
 {
+    cohi_endpoint *endpoint = event->owner;
+    cohi_mpi_buffer *buffer = (cohi_mpi_buffer *)((char *)event - offsetof(cohi_mpi_buffer, event));
+    cohi_mpi_lock(endpoint);
+    buffer->kept = false;
+    cohi_mpi_buffer_give(endpoint, buffer);
+    cohi_mpi_unlock(endpoint);
+}
+
+/* A long one stays in its buffer, and another buffer receives. */
+static const char *keep_message(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
+{
+    arrival->kept = true;
+    arrival->event = (cohi_event){.kind = COHI_EVENT_DELIVERED,
+                                  .rank = link->rank,
+                                  .count = arrival->frame.payload,
+                                  .message = arrival->payload,
+                                  .owner = link->endpoint,
+                                  .release = give_kept};
+    cohi_events_add(&link->endpoint->events, &arrival->event);
+    return NULL;
+}
+
+static const char *serve_message(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
+{
+    enum { KEPT_FROM = 4096 };
     size_t count = arrival->frame.payload;
+    if (count >= KEPT_FROM)
+        return keep_message(link, arrival);
     cohi_event *event = cohi_event_new(COHI_EVENT_DELIVERED, link->rank, count);
     if (!event)
         return "there is no memory for its message here";
-    memcpy(event->bytes, arrival->payload, count);
+    memcpy(cohi_event_bytes(event), arrival->payload, count);
     cohi_events_add(&link->endpoint->events, event);
     return NULL;
 }
 
-static const char *serve_keepalive(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_keepalive(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     (void)link;
     (void)arrival;
@@ -153,7 +180,7 @@ static const char *serve_keepalive(cohi_mpi_link *link, const cohi_mpi_buffer *a
 }
 
 /* A rank is told of by those of its host alone. */
-static const char *serve_loss(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+static const char *serve_loss(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     cohi_endpoint *endpoint = link->endpoint;
     uint64_t rank = arrival->frame.offset;
@@ -166,7 +193,7 @@ static const char *serve_loss(cohi_mpi_link *link, const cohi_mpi_buffer *arriva
     return NULL;
 }
 
-typedef const char *serve_frame(cohi_mpi_link *link, const cohi_mpi_buffer *arrival);
+typedef const char *serve_frame(cohi_mpi_link *link, cohi_mpi_buffer *arrival);
 
 static serve_frame *const by_verb[COHI_MPI_VERBS] = {
     [COHI_MPI_PUT] = serve_put,
@@ -181,7 +208,7 @@ static serve_frame *const by_verb[COHI_MPI_VERBS] = {
     [COHI_MPI_LOSS] = serve_loss,
 };
 
-const char *cohi_mpi_serve(cohi_mpi_link *link, const cohi_mpi_buffer *arrival)
+const char *cohi_mpi_serve(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
 {
     unsigned verb = arrival->frame.verb;
     if (verb >= COHI_MPI_VERBS || !by_verb[verb])

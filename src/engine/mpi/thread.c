@@ -19,11 +19,13 @@ enum { STEPS_AT_ONCE = 64 };
  * ranks look the thread stands aside, and sees after each period whether they still do. One that is about to sleep calls
  * it. What comes for a rank that has just ended its wait, and computes, is late by a period at most.
  */
-#define LOOK_NS   (200 * COHI_NS_PER_US)
-#define SHORT_NS  (50 * COHI_NS_PER_US)
-#define LONG_NS   COHI_NS_PER_MS
-#define PERIOD_NS (250 * COHI_NS_PER_US)
-#define SLACK_NS  1000ul /* by which the kernel may be late; by itself 50 us */
+#define LOOK_NS       (200 * COHI_NS_PER_US)
+#define LONG_FRAME_NS (2 * COHI_NS_PER_MS)
+#define MOVING_NS     (20 * COHI_NS_PER_MS)
+#define SHORT_NS      (50 * COHI_NS_PER_US)
+#define LONG_NS       COHI_NS_PER_MS
+#define PERIOD_NS     (250 * COHI_NS_PER_US)
+#define SLACK_NS      1000ul /* by which the kernel may be late; by itself 50 us */
 
 /* The longest that the time between two ticks counts, in ticks: more means that this process itself
  * was not running, and what the others did meanwhile has not been read. */
@@ -91,10 +93,20 @@ static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
     (void)are_looking(endpoint, seen);
 }
 
-/* How long to rest, by what the last look found. */
-static uint64_t next_rest(uint64_t rest_ns, uint64_t idle_ns)
+/* For how long the thread looks on. MPI moves in its calls alone: what it has to send, collectives, and long frames, for
+ * which it asks and answers before they come. */
+static uint64_t look_ns(const cohi_endpoint *endpoint)
 {
-    if (idle_ns < LOOK_NS)
+    if (atomic_load_explicit(&endpoint->moving, memory_order_relaxed))
+        return MOVING_NS;
+    return atomic_load_explicit(&endpoint->long_frames, memory_order_relaxed) ? LONG_FRAME_NS
+                                                                              : LOOK_NS;
+}
+
+/* How long to rest, by what the last look found. */
+static uint64_t next_rest(const cohi_endpoint *endpoint, uint64_t rest_ns, uint64_t idle_ns)
+{
+    if (idle_ns < look_ns(endpoint))
         return 0;
     if (rest_ns == 0)
         return SHORT_NS;
@@ -118,7 +130,7 @@ static void *serve(void *arg)
             worked_ns = cohi_now_ns(); /* what was looked for may come now */
             continue;
         }
-        rest_ns = next_rest(rest_ns, cohi_now_ns() - worked_ns);
+        rest_ns = next_rest(endpoint, rest_ns, cohi_now_ns() - worked_ns);
         if (rest_ns == 0)
             sched_yield();
         else if (rest(endpoint, rest_ns))

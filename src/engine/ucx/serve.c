@@ -295,9 +295,9 @@ static const char *serve_message(cohi_ucx_link *link, const cohi_ucx_arrival *ar
         cohi_event_new(COHI_EVENT_DELIVERED, link->rank, head_bytes + arrival->bytes);
     if (!event)
         return "there is no memory for its message here";
-    memcpy(event->bytes, arrival->head, head_bytes);
+    memcpy(cohi_event_bytes(event), arrival->head, head_bytes);
     if (arrival->bytes > 0)
-        memcpy(event->bytes + head_bytes, arrival->data, arrival->bytes);
+        memcpy((char *)cohi_event_bytes(event) + head_bytes, arrival->data, arrival->bytes);
     cohi_events_add(&link->endpoint->events, event);
     return NULL;
 }
