@@ -67,7 +67,7 @@ static bool refuse(cohi_mlx_round *round, int rank, const char *why)
 static bool deliver(cohi_endpoint *endpoint, int from, const unsigned char *message, size_t bytes,
                     cohi_mlx_round *round)
 {
-    cohi_event *event = cohi_event_new(COHI_EVENT_DELIVERED, from, bytes);
+    cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_DELIVERED, from, bytes);
     if (!event) {
         round->wrong = endpoint->rank;
         snprintf(round->why, sizeof round->why, "there is no memory for a message here");
@@ -117,7 +117,7 @@ static void note_leaving(cohi_endpoint *endpoint, int rank)
         return;
     endpoint->gone[rank] = true;
     if (rank != endpoint->rank)
-        cohi_events_add(&endpoint->events, cohi_event_new(COHI_EVENT_LEFT, rank, 0));
+        cohi_events_add(&endpoint->events, cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, rank, 0));
 }
 
 cohi_mlx_round cohi_mlx_unpack(cohi_endpoint *endpoint, const void *frames, size_t bytes)

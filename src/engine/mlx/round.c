@@ -103,7 +103,7 @@ static void await_other(cohi_endpoint *endpoint, cohi_mlx_state state, uint64_t 
 
 static void tell_lost(cohi_endpoint *endpoint, int rank)
 {
-    cohi_event *event = cohi_event_new(COHI_EVENT_LOST, rank, 0);
+    cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_LOST, rank, 0);
     if (event)
         event->loss = COHI_LOSS_LINK;
     cohi_events_add(&endpoint->events, event);

@@ -9,12 +9,48 @@ void cohi_events_open(cohi_events *events, const cohi_upcalls *upcalls, void *wo
     pthread_mutex_init(&events->telling, NULL);
 }
 
-cohi_event *cohi_event_new(cohi_event_kind kind, int rank, size_t count)
+/* Room for long messages is kept: what the allocator gives back to the kernel has to be mapped again for the next. */
+enum { LONG_FROM = 4096, LONG_BYTES = 64 << 10, SPARES = 64 };
+
+static cohi_event *take_spare(cohi_events *events)
 {
-    cohi_event *event = malloc(sizeof *event + count);
+    pthread_mutex_lock(&events->lock);
+    cohi_event *event = events->spare;
+    if (event) {
+        events->spare = event->next;
+        events->spares--;
+    }
+    pthread_mutex_unlock(&events->lock);
+    return event;
+}
+
+/* False: there are enough. */
+static bool keep_spare(cohi_events *events, cohi_event *event)
+{
+    pthread_mutex_lock(&events->lock);
+    bool kept = event->room == LONG_BYTES && events->spares < SPARES;
+    if (kept) {
+        event->next = events->spare;
+        events->spare = event;
+        events->spares++;
+    }
+    pthread_mutex_unlock(&events->lock);
+    return kept;
+}
+
+cohi_event *cohi_event_new(cohi_events *events, cohi_event_kind kind, int rank, size_t count)
+{
+    bool is_long = count >= LONG_FROM && count <= LONG_BYTES;
+    size_t room = is_long ? LONG_BYTES : count;
+    cohi_event *event = is_long ? take_spare(events) : NULL;
+    if (!event)
+        event = malloc(sizeof *event + room);
     if (event)
-        *event = (cohi_event){
-            .kind = kind, .rank = rank, .count = count, .message = cohi_event_bytes(event)};
+        *event = (cohi_event){.kind = kind,
+                              .rank = rank,
+                              .count = count,
+                              .room = room,
+                              .message = cohi_event_bytes(event)};
     return event;
 }
 
@@ -46,11 +82,11 @@ static cohi_event *take(cohi_events *events)
     return event;
 }
 
-static void release(cohi_event *event)
+static void release(cohi_events *events, cohi_event *event)
 {
     if (event->release)
         event->release(event);
-    else
+    else if (!keep_spare(events, event))
         free(event);
 }
 
@@ -88,7 +124,7 @@ void cohi_events_tell(cohi_events *events)
     while (atomic_load(&events->pending) && pthread_mutex_trylock(&events->telling) == 0) {
         while ((event = take(events))) {
             tell_one(events, event);
-            release(event);
+            release(events, event);
         }
         pthread_mutex_unlock(&events->telling);
     }
@@ -106,7 +142,9 @@ void cohi_events_attend(cohi_events *events)
 void cohi_events_close(cohi_events *events)
 {
     for (cohi_event *event; (event = take(events));)
-        release(event);
+        release(events, event);
+    for (cohi_event *event; (event = take_spare(events));)
+        free(event);
     pthread_mutex_destroy(&events->lock);
     pthread_mutex_destroy(&events->telling);
 }

@@ -26,6 +26,7 @@ typedef struct cohi_event {
     cohi_loss loss;
     uint64_t silent_ns;
     size_t count;
+    size_t room;         /* after the event itself */
     const void *message; /* its bytes */
     void *owner;         /* for `release` */
     void (*release)(
@@ -37,6 +38,8 @@ typedef struct cohi_events {
     void *world;
     pthread_mutex_t lock; /* of the list; no other is taken inside */
     cohi_event *first, *last;
+    cohi_event *spare; /* with room for a long message each */
+    int spares;
     atomic_int pending;
     pthread_mutex_t telling; /* held by the one that tells them */
     atomic_int rings;
@@ -47,7 +50,7 @@ void cohi_events_open(cohi_events *events, const cohi_upcalls *upcalls, void *wo
 void cohi_events_close(cohi_events *events);
 
 /* A new event with room for so many bytes, which are its message; NULL: no memory. */
-cohi_event *cohi_event_new(cohi_event_kind kind, int rank, size_t count);
+cohi_event *cohi_event_new(cohi_events *events, cohi_event_kind kind, int rank, size_t count);
 
 /* The room of an event that was made so. */
 static inline void *cohi_event_bytes(cohi_event *event)
@@ -58,6 +61,13 @@ static inline void *cohi_event_bytes(cohi_event *event)
 /* Takes the event. NULL is ignored: silence is told again, and the end of a rank is found by whoever
  * needs it. */
 void cohi_events_add(cohi_events *events, cohi_event *event);
+
+/* Whether something has happened that a caller may wait for. */
+static inline bool cohi_events_are_there(cohi_events *events)
+{
+    return atomic_load_explicit(&events->pending, memory_order_relaxed) != 0
+           || atomic_load_explicit(&events->rings, memory_order_relaxed) != 0;
+}
 
 /* Core is told that an op is done or memory has changed, if so. No lock held. */
 void cohi_events_ring(cohi_events *events);

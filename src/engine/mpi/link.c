@@ -100,7 +100,7 @@ void cohi_mpi_link_end(cohi_mpi_link *link, cohi_loss loss)
     cohi_mpi_drop_all(link);
     if (!loss || link->peer_left)
         return;
-    cohi_event *event = cohi_event_new(COHI_EVENT_LOST, link->rank, 0);
+    cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_LOST, link->rank, 0);
     if (event)
         event->loss = loss;
     cohi_events_add(&endpoint->events, event);
@@ -145,7 +145,7 @@ void cohi_mpi_link_tick(cohi_mpi_link *link, uint64_t passed_ns)
     link->silent_ns += passed_ns;
     if (link->silent_ns < 4 * endpoint->tick_ns || !endpoint->threaded_of[link->rank])
         return;
-    cohi_event *event = cohi_event_new(COHI_EVENT_SILENT, link->rank, 0);
+    cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_SILENT, link->rank, 0);
     if (event)
         event->silent_ns = link->silent_ns;
     cohi_events_add(&endpoint->events, event);

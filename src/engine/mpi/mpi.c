@@ -299,13 +299,6 @@ static void mpi_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
                                  .takes_prepared = 1};
 }
 
-/* Whether something came that the caller may wait for. */
-static bool has_news(cohi_endpoint *endpoint)
-{
-    return atomic_load_explicit(&endpoint->events.pending, memory_order_relaxed) != 0
-           || atomic_load_explicit(&endpoint->events.rings, memory_order_relaxed) != 0;
-}
-
 /* A look at MPI that finds nothing takes a microsecond, so there is none once something has come. */
 static void mpi_progress(cohi_endpoint *endpoint)
 {
@@ -314,7 +307,7 @@ static void mpi_progress(cohi_endpoint *endpoint)
         return;
     if (cohi_mpi_trylock(endpoint)) {
         bool may = cohi_mpi_may_call(endpoint);
-        for (int i = 0; may && i < STEPS_AT_ONCE && !has_news(endpoint); i++)
+        for (int i = 0; may && i < STEPS_AT_ONCE && !cohi_events_are_there(&endpoint->events); i++)
             may = cohi_mpi_step(endpoint);
         if (cohi_mpi_may_call(endpoint))
             atomic_fetch_add_explicit(&endpoint->looks, 1, memory_order_relaxed);

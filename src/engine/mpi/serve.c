@@ -104,7 +104,7 @@ static const char *serve_leave(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
     cohi_endpoint *endpoint = link->endpoint;
     const char *wrong = link->told ? NULL : serve_quiet(link, arrival);
     if (!link->peer_left)
-        cohi_events_add(&endpoint->events, cohi_event_new(COHI_EVENT_LEFT, link->rank, 0));
+        cohi_events_add(&endpoint->events, cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, link->rank, 0));
     link->peer_left = true;
     unsigned char alive = COHI_MPI_ALIVE;
     (void)atomic_compare_exchange_strong(&endpoint->fates[link->rank], &alive, COHI_MPI_LEFT);
@@ -164,7 +164,7 @@ static const char *serve_message(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
     size_t count = arrival->frame.payload;
     if (count >= KEPT_FROM)
         return keep_message(link, arrival);
-    cohi_event *event = cohi_event_new(COHI_EVENT_DELIVERED, link->rank, count);
+    cohi_event *event = cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank, count);
     if (!event)
         return "there is no memory for its message here";
     memcpy(cohi_event_bytes(event), arrival->payload, count);

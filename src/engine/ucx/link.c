@@ -153,7 +153,7 @@ void cohi_ucx_link_end(cohi_ucx_link *link, cohi_loss loss)
     cohi_ucx_arrivals_drop(link);
     endpoint->sweep = true;
     if (loss && !link->peer_left) {
-        cohi_event *event = cohi_event_new(COHI_EVENT_LOST, link->rank, 0);
+        cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_LOST, link->rank, 0);
         if (event)
             event->loss = loss;
         cohi_events_add(&endpoint->events, event);
@@ -278,7 +278,7 @@ void cohi_ucx_link_tick(cohi_ucx_link *link, uint64_t passed_ns)
     link->silent_ns += passed_ns;
     if (link->silent_ns < 4 * endpoint->tick_ns || link->peer_left)
         return;
-    cohi_event *event = cohi_event_new(COHI_EVENT_SILENT, link->rank, 0);
+    cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_SILENT, link->rank, 0);
     if (event)
         event->silent_ns = link->silent_ns;
     cohi_events_add(&endpoint->events, event);

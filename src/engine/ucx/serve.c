@@ -191,7 +191,7 @@ static void note_left(cohi_ucx_link *link)
 {
     cohi_endpoint *endpoint = link->endpoint;
     if (!link->peer_left)
-        cohi_events_add(&endpoint->events, cohi_event_new(COHI_EVENT_LEFT, link->rank, 0));
+        cohi_events_add(&endpoint->events, cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, link->rank, 0));
     link->peer_left = true;
 }
 
@@ -292,7 +292,7 @@ static const char *serve_message(cohi_ucx_link *link, const cohi_ucx_arrival *ar
         || arrival->bytes + head_bytes > COHI_UCX_MESSAGE_BYTES)
         return "its length is wrong";
     cohi_event *event =
-        cohi_event_new(COHI_EVENT_DELIVERED, link->rank, head_bytes + arrival->bytes);
+        cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank, head_bytes + arrival->bytes);
     if (!event)
         return "there is no memory for its message here";
     memcpy(cohi_event_bytes(event), arrival->head, head_bytes);

@@ -156,8 +156,9 @@ static void ucx_progress(cohi_endpoint *endpoint)
     if (!endpoint->started)
         return;
     if (cohi_ucx_trylock(endpoint)) {
-        for (int i = 0; i < STEPS_AT_ONCE && cohi_ucx_step(endpoint); i++)
-            continue;
+        bool more = true;
+        for (int i = 0; i < STEPS_AT_ONCE && more && !cohi_events_are_there(&endpoint->events); i++)
+            more = cohi_ucx_step(endpoint);
         atomic_fetch_add_explicit(&endpoint->looks, 1, memory_order_relaxed);
         cohi_ucx_unlock(endpoint);
     }
