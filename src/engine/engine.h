@@ -221,6 +221,7 @@ typedef struct cohi_engine_facts {
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
+    int moves_by_messages;    /* of long ones: no slower than by a put or get, which have no other way either */
     int takes_prepared;       /* a segment can begin with memory that was prepared for it */
     int commits_whole;        /* segment_add backs all of a segment that the engine provides:
                                * segment_commit and segment_decommit are never called */

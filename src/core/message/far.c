@@ -93,8 +93,8 @@ coh_request *cohi_far_find(cohi_mailbox *box, cohi_opcode op, int peer, uint64_t
 /* Where the other side reaches the request's memory, or COHI_NO_SPOT. */
 static uint64_t offset_of(const cohi_mailbox *box, const coh_request *request)
 {
-    return box->reach > 0 ? cohi_heap_offset_of(box->world, request->data, request->bytes)
-                          : COHI_NO_SPOT;
+    bool reaches = box->reach > 0 && !box->world->facts.moves_by_messages;
+    return reaches ? cohi_heap_offset_of(box->world, request->data, request->bytes) : COHI_NO_SPOT;
 }
 
 void cohi_far_announce(cohi_mailbox *box, coh_request *send)
@@ -126,7 +126,7 @@ static void choose_way(cohi_mailbox *box, coh_request *receive, int from, const 
     move->place = offset_of(box, receive);
     if (move->place != COHI_NO_SPOT && take_landing(box, from, &move->landing)) {
         move->way = COHI_WAY_PUT;
-    } else if (offer->spot != COHI_NO_SPOT) {
+    } else if (offer->spot != COHI_NO_SPOT && !box->world->facts.moves_by_messages) {
         move->way = COHI_WAY_GET;
         move->place = offer->spot;
     } else {

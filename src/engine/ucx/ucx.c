@@ -147,6 +147,7 @@ static void ucx_query(cohi_endpoint *endpoint, cohi_engine_facts *facts)
                                  .detects_loss = 1,
                                  .cpu_coherent_atomics = 1,
                                  .message_bytes = COHI_UCX_MESSAGE_BYTES,
+                                 .moves_by_messages = !cohi_ucx_has_fabric(),
                                  .takes_prepared = 1};
 }
 
