@@ -140,6 +140,10 @@ typedef struct cohi_upcalls {
      * peer wrote into one of this rank's segments. Cheap; wakes sleepers only. */
     void (*arrived)(void *world);
 
+    /* Instead of that, where a peer wrote into a heap and nothing else has happened: wakes those alone that sleep
+     * for a word of it. */
+    void (*stored)(void *world);
+
     /* A message from `from` on its channel to this rank, whole and in order. `bytes` are valid
      * during the call. */
     void (*deliver)(void *world, int from, const void *bytes, size_t count);
@@ -221,12 +225,12 @@ typedef struct cohi_engine_facts {
     int detects_loss;         /* calls `lost`; else core's watcher, where it can, is all there is */
     int cpu_coherent_atomics; /* remote atomics are atomic with the CPU's on the same word */
     uint64_t message_bytes;   /* most bytes of one channel message, head and body; 0: any */
-    int moves_by_messages;    /* of long ones: no slower than by a put or get, which have no other way either */
-    int takes_prepared;       /* a segment can begin with memory that was prepared for it */
-    int commits_whole;        /* segment_add backs all of a segment that the engine provides:
+    int moves_by_messages; /* of long ones: no slower than by a put or get, which have no other way either */
+    int takes_prepared;   /* a segment can begin with memory that was prepared for it */
+    int commits_whole;    /* segment_add backs all of a segment that the engine provides:
                                * segment_commit and segment_decommit are never called */
-    int pretended_host;       /* the number, from 1, of the host that the endpoint plays; 0: none */
-    cohi_network network;     /* of an endpoint that is connected */
+    int pretended_host;   /* the number, from 1, of the host that the endpoint plays; 0: none */
+    cohi_network network; /* of an endpoint that is connected */
 
     /* Of an engine for memory that is not the host's, which has segments for further heaps beside the
      * world's own engine. */

@@ -31,6 +31,11 @@ static void arrived(void *world)
     cohi_slot_ring(((coh_world *)world)->slot);
 }
 
+static void stored(void *world)
+{
+    cohi_control_wake_watcher(((coh_world *)world)->slot);
+}
+
 static void deliver(void *world, int from, const void *bytes, size_t count)
 {
     uint32_t kind = 0;
@@ -57,6 +62,7 @@ const cohi_upcalls cohi_core_upcalls = {
     .mute = cohi_peer_mute,
     .attend = cohi_mailbox_attend,
     .arrived = arrived,
+    .stored = stored,
     .deliver = deliver,
     .claim = cohi_claim_begin,
     .borrow = cohi_claim_borrow,

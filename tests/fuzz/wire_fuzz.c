@@ -63,6 +63,7 @@ static const cohi_upcalls upcalls = {.lost = on_lost,
                                      .mute = on_mute,
                                      .attend = on_arrived,
                                      .arrived = on_arrived,
+                                     .stored = on_arrived,
                                      .deliver = on_message};
 
 /* A rank that has asked for something of the peer, on a link that is open. */

@@ -100,6 +100,7 @@ static const cohi_upcalls rig_upcalls = {.lost = rig_lost,
                                          .mute = rig_mute,
                                          .attend = rig_nothing,
                                          .arrived = rig_nothing,
+                                         .stored = rig_nothing,
                                          .deliver = rig_deliver};
 
 static inline void rig_attach(struct rig *rig, int rank)

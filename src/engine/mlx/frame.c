@@ -117,7 +117,8 @@ static void note_leaving(cohi_endpoint *endpoint, int rank)
         return;
     endpoint->gone[rank] = true;
     if (rank != endpoint->rank)
-        cohi_events_add(&endpoint->events, cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, rank, 0));
+        cohi_events_add(&endpoint->events,
+                        cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, rank, 0));
 }
 
 cohi_mlx_round cohi_mlx_unpack(cohi_endpoint *endpoint, const void *frames, size_t bytes)

@@ -54,7 +54,8 @@ static void look(cohi_endpoint *endpoint, struct silence *silence)
     cohi_mlx_lock(endpoint);
     int rank = endpoint->state == COHI_MLX_RUNNING ? cohi_mlx_missing(endpoint) : -1;
     cohi_mlx_unlock(endpoint);
-    cohi_event *event = rank >= 0 ? cohi_event_new(&endpoint->events, COHI_EVENT_SILENT, rank, 0) : NULL;
+    cohi_event *event =
+        rank >= 0 ? cohi_event_new(&endpoint->events, COHI_EVENT_SILENT, rank, 0) : NULL;
     if (event)
         event->silent_ns = silence->ns;
     cohi_events_add(&endpoint->events, event);

@@ -110,11 +110,23 @@ static void tell_one(cohi_events *events, const cohi_event *event)
     }
 }
 
+void cohi_events_note_write(cohi_events *events, unsigned segment)
+{
+    atomic_int *place = segment == COHI_SEGMENT_CONTROL ? &events->rings : &events->stores;
+    atomic_store_explicit(place, 1, memory_order_relaxed);
+}
+
+static bool take_mark(atomic_int *mark)
+{
+    return atomic_load_explicit(mark, memory_order_relaxed) && atomic_exchange(mark, 0);
+}
+
 void cohi_events_ring(cohi_events *events)
 {
-    if (atomic_load_explicit(&events->rings, memory_order_relaxed)
-        && atomic_exchange(&events->rings, 0))
+    if (take_mark(&events->rings))
         events->upcalls->arrived(events->world);
+    if (take_mark(&events->stores))
+        events->upcalls->stored(events->world);
 }
 
 /* Whoever finds another at it leaves it to that one, which looks again after it has let go. */

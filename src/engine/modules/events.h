@@ -2,8 +2,8 @@
  * events.h - what an engine has to tell core, kept until no lock of the engine's is held.
  *
  * Whoever moves bytes adds events with its locks held; cohi_events_tell makes the upcalls, by one thread
- * at a time and in order. `rings` says that an op is done or memory has changed, `attends` that core may
- * go on with its messages.
+ * at a time and in order. `rings` says that an op is done or memory has changed, `stores` that memory of a heap has,
+ * `attends` that core may go on with its messages.
  */
 #ifndef COHI_ENGINE_MODULES_EVENTS_H
 #define COHI_ENGINE_MODULES_EVENTS_H
@@ -43,6 +43,7 @@ typedef struct cohi_events {
     atomic_int pending;
     pthread_mutex_t telling; /* held by the one that tells them */
     atomic_int rings;
+    atomic_int stores;
     atomic_int attends;
 } cohi_events;
 
@@ -66,8 +67,12 @@ void cohi_events_add(cohi_events *events, cohi_event *event);
 static inline bool cohi_events_are_there(cohi_events *events)
 {
     return atomic_load_explicit(&events->pending, memory_order_relaxed) != 0
-           || atomic_load_explicit(&events->rings, memory_order_relaxed) != 0;
+           || atomic_load_explicit(&events->rings, memory_order_relaxed) != 0
+           || atomic_load_explicit(&events->stores, memory_order_relaxed) != 0;
 }
+
+/* A peer has written into that segment: core is to be told. */
+void cohi_events_note_write(cohi_events *events, unsigned segment);
 
 /* Core is told that an op is done or memory has changed, if so. No lock held. */
 void cohi_events_ring(cohi_events *events);

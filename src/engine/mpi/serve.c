@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static void ring(cohi_endpoint *endpoint)
-{
-    atomic_store_explicit(&endpoint->events.rings, 1, memory_order_relaxed);
-}
-
 static char *locate(const cohi_endpoint *endpoint, const cohi_mpi_frame *frame, uint64_t bytes,
                     const char **wrong)
 {
@@ -33,7 +28,7 @@ static const char *serve_put(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
         return wrong;
     if (frame->payload > 0)
         cohi_words_store(place, arrival->payload, frame->payload);
-    ring(link->endpoint);
+    cohi_events_note_write(&link->endpoint->events, frame->segment);
     return frame->signals
                ? cohi_apply_signal(&link->endpoint->segments, word_at(frame, frame->operand),
                                    frame->compare, frame->add)
@@ -72,7 +67,7 @@ static const char *apply(cohi_mpi_link *link, const cohi_mpi_frame *frame, uint6
                                  .dtype = (coh_dtype)frame->dtype,
                                  .operand = &frame->operand,
                                  .compare = &frame->compare};
-    ring(link->endpoint);
+    cohi_events_note_write(&link->endpoint->events, frame->segment);
     return cohi_apply_atomic(&link->endpoint->segments, word_at(frame, frame->offset), &atomic,
                              before, bytes);
 }
@@ -104,7 +99,8 @@ static const char *serve_leave(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
     cohi_endpoint *endpoint = link->endpoint;
     const char *wrong = link->told ? NULL : serve_quiet(link, arrival);
     if (!link->peer_left)
-        cohi_events_add(&endpoint->events, cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, link->rank, 0));
+        cohi_events_add(&endpoint->events,
+                        cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, link->rank, 0));
     link->peer_left = true;
     unsigned char alive = COHI_MPI_ALIVE;
     (void)atomic_compare_exchange_strong(&endpoint->fates[link->rank], &alive, COHI_MPI_LEFT);
@@ -164,7 +160,8 @@ static const char *serve_message(cohi_mpi_link *link, cohi_mpi_buffer *arrival)
     size_t count = arrival->frame.payload;
     if (count >= KEPT_FROM)
         return keep_message(link, arrival);
-    cohi_event *event = cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank, count);
+    cohi_event *event =
+        cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank, count);
     if (!event)
         return "there is no memory for its message here";
     memcpy(cohi_event_bytes(event), arrival->payload, count);

@@ -5,6 +5,9 @@ void cohi_tcp_tell(cohi_endpoint *endpoint)
     if (atomic_load_explicit(&endpoint->rings, memory_order_relaxed)
         && atomic_exchange(&endpoint->rings, 0))
         endpoint->upcalls->arrived(endpoint->world);
+    if (atomic_load_explicit(&endpoint->stores, memory_order_relaxed)
+        && atomic_exchange(&endpoint->stores, 0))
+        endpoint->upcalls->stored(endpoint->world);
 }
 
 void cohi_tcp_part_join(cohi_endpoint *endpoint, cohi_part *part, cohi_op *op, int rank)

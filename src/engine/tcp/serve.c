@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void ring(cohi_endpoint *endpoint)
+/* A peer has written into the frame's segment. */
+static void note_write(cohi_endpoint *endpoint, const cohi_tcp_frame *frame)
 {
-    atomic_store_explicit(&endpoint->rings, 1, memory_order_relaxed);
+    bool control = frame->head.segment == COHI_SEGMENT_CONTROL;
+    atomic_store_explicit(control ? &endpoint->rings : &endpoint->stores, 1, memory_order_relaxed);
 }
 
 /* ---- puts ---- */
@@ -35,7 +37,7 @@ static const char *signal_word(cohi_endpoint *endpoint, const cohi_tcp_frame *fr
 
 static const char *end_put(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
-    ring(link->endpoint);
+    note_write(link->endpoint, frame);
     return frame->head.verb == COHI_TCP_PUT_SIGNAL ? signal_word(link->endpoint, frame) : NULL;
 }
 
@@ -117,7 +119,7 @@ static const char *apply_atomic(cohi_endpoint *endpoint, const cohi_tcp_frame *f
         apply(place, &atomic->operand, &atomic->compare, answer->value);
     pthread_mutex_unlock(&endpoint->segments_lock);
     answer->value_bytes = bytes;
-    ring(endpoint);
+    note_write(endpoint, frame);
     return wrong;
 }
 

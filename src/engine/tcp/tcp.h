@@ -326,6 +326,7 @@ struct cohi_endpoint {
     uint64_t last_tick_ns;
     uint64_t again_ns;   /* when to call again, before the next tick; 0: not */
     atomic_int rings;    /* something happened that core is not told yet */
+    atomic_int stores;   /* likewise: a peer wrote into a heap */
     uint64_t refused_ns; /* when it was last said that strangers call */
     unsigned refused;    /* strangers since then */
     cohi_tcp_caller callers[COHI_TCP_CALLERS];

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void ring(cohi_endpoint *endpoint)
-{
-    atomic_store_explicit(&endpoint->events.rings, 1, memory_order_relaxed);
-}
-
 /* ---- puts ---- */
 
 static cohi_word word_at(const cohi_ucx_frame *frame, uint64_t offset)
@@ -21,7 +16,7 @@ static cohi_word word_at(const cohi_ucx_frame *frame, uint64_t offset)
 
 static const char *end_put(cohi_ucx_link *link, const cohi_ucx_frame *frame)
 {
-    ring(link->endpoint);
+    cohi_events_note_write(&link->endpoint->events, frame->segment);
     if (frame->verb != COHI_UCX_PUT_SIGNAL)
         return NULL;
     return cohi_apply_signal(&link->endpoint->segments, word_at(frame, frame->signal_offset),
@@ -148,7 +143,7 @@ static const char *apply_atomic(cohi_endpoint *endpoint, const cohi_ucx_frame *f
                                  .dtype = (coh_dtype)frame->dtype,
                                  .operand = &frame->operand,
                                  .compare = &frame->compare};
-    ring(endpoint);
+    cohi_events_note_write(&endpoint->events, frame->segment);
     return cohi_apply_atomic(&endpoint->segments, word_at(frame, frame->offset), &atomic, before,
                              bytes);
 }
@@ -191,7 +186,8 @@ static void note_left(cohi_ucx_link *link)
 {
     cohi_endpoint *endpoint = link->endpoint;
     if (!link->peer_left)
-        cohi_events_add(&endpoint->events, cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, link->rank, 0));
+        cohi_events_add(&endpoint->events,
+                        cohi_event_new(&endpoint->events, COHI_EVENT_LEFT, link->rank, 0));
     link->peer_left = true;
 }
 
@@ -291,8 +287,8 @@ static const char *serve_message(cohi_ucx_link *link, const cohi_ucx_arrival *ar
     if (arrival->fetched || arrival->bytes != arrival->frame.bytes
         || arrival->bytes + head_bytes > COHI_UCX_MESSAGE_BYTES)
         return "its length is wrong";
-    cohi_event *event =
-        cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank, head_bytes + arrival->bytes);
+    cohi_event *event = cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank,
+                                       head_bytes + arrival->bytes);
     if (!event)
         return "there is no memory for its message here";
     memcpy(cohi_event_bytes(event), arrival->head, head_bytes);

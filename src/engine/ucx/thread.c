@@ -7,9 +7,14 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+/* For how long the thread looks on after something has come: the next question often follows an answer, and to be
+ * woken takes longer than to look for it. */
+#define LOOK_NS (50 * COHI_NS_PER_US)
 
 /* Steps before others get the lock. */
 enum { STEPS_AT_ONCE = 64 };
@@ -74,7 +79,7 @@ static int time_left_ms(const cohi_endpoint *endpoint)
 
 /* Whether UCX has nothing to do at the moment, and will say when it has. What has come is read before
  * silence is judged. */
-static bool work(cohi_endpoint *endpoint)
+static bool work(cohi_endpoint *endpoint, uint64_t *worked_ns)
 {
     int steps = 0;
     cohi_ucx_lock(endpoint);
@@ -85,7 +90,10 @@ static bool work(cohi_endpoint *endpoint)
     if (steps < STEPS_AT_ONCE && now_ns - endpoint->last_tick_ns >= endpoint->tick_ns)
         tick(endpoint, now_ns);
     cohi_ucx_sweep(endpoint);
-    bool armed = steps < STEPS_AT_ONCE && endpoint->ucx->ucp_worker_arm(endpoint->worker) == UCS_OK;
+    if (steps > 0)
+        *worked_ns = now_ns;
+    bool armed =
+        now_ns - *worked_ns >= LOOK_NS && endpoint->ucx->ucp_worker_arm(endpoint->worker) == UCS_OK;
     cohi_ucx_unlock(endpoint);
     return armed;
 }
@@ -119,16 +127,19 @@ static void *serve(void *arg)
 {
     cohi_endpoint *endpoint = arg;
     unsigned seen = 0;
+    uint64_t worked_ns = 0;
     cohi_os_thread_serves(true);
     (void)prctl(PR_SET_TIMERSLACK, SLACK_NS);
     while (!atomic_load_explicit(&endpoint->stopping, memory_order_acquire)) {
-        bool idle = work(endpoint);
+        bool idle = work(endpoint, &worked_ns);
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events); /* the rank may be computing */
         if (are_looking(endpoint, &seen))
             stand_aside(endpoint, &seen);
         else if (idle)
             sleep_until_event(endpoint);
+        else
+            sched_yield();
     }
     cohi_os_thread_serves(false);
     return NULL;
