@@ -55,7 +55,7 @@ struct cohi_slot {
 
 struct cohi_lifecycle {
     void (*idle)(void *endpoint, uint64_t ns);
-    void (*rest)(void *endpoint);
+    bool (*rest)(void *endpoint);
 };
 
 struct cohi_engine {
@@ -79,7 +79,7 @@ struct coh_world {
 struct cohi_wait {
     coh_world *world;
     cohi_opcode op;
-    bool asleep, slept;
+    bool asleep, relieved, slept;
     unsigned bell;
     uint64_t last_ns, waited_ns, examine_at_ns;
     void *doing;
