@@ -219,6 +219,10 @@ nvshmem() {
             COHORT_TEST_NVSHMEM_REACH=calls suite "$case, $ranks ranks" "$build/bin/gpu" --engine nvshmem --ranks $ranks \
                 --case $case
         done
+        for kind in all_reduce reduce_scatter all_gather all_to_all; do
+            COHORT_NVSHMEM_COLLECTIVES=nvshmem suite "$kind by NVSHMEM's, $ranks ranks" "$build/bin/gpu" --engine nvshmem \
+                --ranks $ranks --case "lengths_of_$kind"
+        done
     done
     killed_in nvshmem nvshmem
     for ranks in 1 2 4; do
