@@ -9,6 +9,10 @@ enum { THIS_THREAD = 1, REPEATS_MOST = 200, TRIES = 3 };
 
 #define ROUND_NS (1.5 * (double)COHI_NS_PER_MS)
 
+/* Where processes take turns the card changes hands some hundred times in a round: with a few times the figure would be
+ * whose turn it was at the beginning. */
+#define TURNS_ROUND_NS (30 * (double)COHI_NS_PER_MS)
+
 const char *const cohi_gpu_way_names[COHI_GPU_WAYS] = {"stream", "graph", "host"};
 
 /* One of those that take turns. */
@@ -81,12 +85,12 @@ static coh_status run_round(cohi_gpu_rank *self, const contender *one, double *n
 /* Rank 0 decides. The first rounds are not typical. */
 static coh_status choose_repeats(cohi_gpu_rank *self, contender *one)
 {
-    double each = 0;
+    double each = 0, round = self->sharing == COH_CUDA_TURNS ? TURNS_ROUND_NS : ROUND_NS;
     coh_status status = COH_OK;
     one->repeats = 2;
     for (int i = 0; i < TRIES && status == COH_OK; i++)
         status = run_round(self, one, &each);
-    double wanted = each > 0 ? ROUND_NS / each : 1;
+    double wanted = each > 0 ? round / each : 1;
     uint64_t repeats = wanted < 1 ? 1 : wanted > REPEATS_MOST ? REPEATS_MOST : (uint64_t)wanted;
     if (status == COH_OK)
         status = coh_broadcast(self->team, COH_U64, &repeats, &one->repeats, 1, 0);
