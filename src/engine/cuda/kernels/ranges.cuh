@@ -48,50 +48,28 @@ __device__ inline bool all_aligned(const char *const *sources, int source_count,
 
 /* ---- copies ---- */
 
-constexpr int COPY_FLIGHT = 8; /* vectors of a thread that are on their way together */
-
-/* The last vectors of a thread's, fewer than a flight: they take no longer than one. Apart, so that they take no
- * registers from the flights before them. */
-__device__ __noinline__ void copy_last(char *target, const char *source, int last, uint64_t at,
-                                       uint64_t by)
+template <class word>
+__device__ inline void copy_words(char *target, const char *source, uint64_t count, crowd crowd)
 {
-    uint4 vectors[COPY_FLIGHT];
-#pragma unroll
-    for (int i = 0; i < COPY_FLIGHT; i++)
-        if (i < last)
-            vectors[i] = load<uint4>(source, at + i * by);
-#pragma unroll
-    for (int i = 0; i < COPY_FLIGHT; i++)
-        if (i < last)
-            store<uint4>(target, at + i * by, vectors[i]);
-}
-
-__device__ inline void copy_vectors(char *target, const char *source, uint64_t count, crowd crowd)
-{
+    constexpr int FLIGHT = 8;
     uint64_t at = crowd.worker;
     const uint64_t by = crowd.workers;
-    for (; at + (COPY_FLIGHT - 1) * by < count; at += COPY_FLIGHT * by) {
-        uint4 vectors[COPY_FLIGHT];
+    for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
+        word words[FLIGHT];
 #pragma unroll
-        for (int i = 0; i < COPY_FLIGHT; i++)
-            vectors[i] = load<uint4>(source, at + i * by);
+        for (int i = 0; i < FLIGHT; i++)
+            words[i] = load<word>(source, at + i * by);
 #pragma unroll
-        for (int i = 0; i < COPY_FLIGHT; i++)
-            store<uint4>(target, at + i * by, vectors[i]);
+        for (int i = 0; i < FLIGHT; i++)
+            store<word>(target, at + i * by, words[i]);
     }
-    int last = 0;
-    while (at + last * by < count)
-        last++;
-    if (last == 1)
-        store<uint4>(target, at, load<uint4>(source, at));
-    else if (last > 1)
-        copy_last(target, source, last, at, by);
-}
-
-__device__ inline void copy_bytes(char *target, const char *source, uint64_t count, crowd crowd)
-{
-    for (uint64_t at = crowd.worker; at < count; at += crowd.workers)
-        store<uint8_t>(target, at, load<uint8_t>(source, at));
+    for (; at + by < count; at += 2 * by) {
+        word one = load<word>(source, at), two = load<word>(source, at + by);
+        store<word>(target, at, one);
+        store<word>(target, at + by, two);
+    }
+    if (at < count)
+        store<word>(target, at, load<word>(source, at));
 }
 
 /* Where source and target lie differently in their words: each word of the target is made of two of the
@@ -104,7 +82,7 @@ __device__ __noinline__ void copy_shifted(char *target, const char *source, uint
     if (shift != 0 && head < 4)
         head += 4; /* so that the word before the first is within */
     if (bytes < head + 8) {
-        copy_bytes(target, source, bytes, crowd);
+        copy_words<uint8_t>(target, source, bytes, crowd);
         return;
     }
     uint64_t words = (bytes - head - (shift != 0 ? 4 : 0)) / 4;
@@ -115,8 +93,8 @@ __device__ __noinline__ void copy_shifted(char *target, const char *source, uint
         store<uint32_t>(target + head, at, __funnelshift_r(low, high, shift));
     }
     uint64_t done = head + words * 4;
-    copy_bytes(target, source, head, crowd);
-    copy_bytes(target + done, source + done, bytes - done, crowd);
+    copy_words<uint8_t>(target, source, head, crowd);
+    copy_words<uint8_t>(target + done, source + done, bytes - done, crowd);
 }
 
 __device__ __noinline__ void copy_range(char *target, const char *source, uint64_t bytes,
@@ -129,9 +107,9 @@ __device__ __noinline__ void copy_range(char *target, const char *source, uint64
         copy_shifted(target, source, bytes, crowd);
         return;
     }
-    copy_vectors(target, source, bytes / 16, crowd);
+    copy_words<uint4>(target, source, bytes / 16, crowd);
     uint64_t done = bytes & ~15ull;
-    copy_bytes(target + done, source + done, bytes - done, crowd);
+    copy_words<uint8_t>(target + done, source + done, bytes - done, crowd);
 }
 
 /* The same to several targets, of which some may be the source. */
