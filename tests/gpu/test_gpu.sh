@@ -49,6 +49,13 @@ stop_mps() {
     server=
 }
 
+# A server that no other step uses, from here to the next stop_mps: what is ended while its kernel waits may take all clients along.
+own_mps() { # [PERCENT]
+    wait
+    stop_mps
+    with_mps "$@"
+}
+
 keep_logs() {
     [ -n "${OUT:-}" ] || return 0
     mkdir -p "$OUT/logs"
@@ -153,10 +160,13 @@ mps() {
     done
 }
 
-# Threads share the card as clients of MPS do, also where their process is one.
+# Threads share the card as clients of MPS do, also where their process is one. Kernels that wait without end, since they do not fit
+# the part of their process, end with the time limit: so the server is their own.
 threads() {
-    with_mps || without_mps
+    own_mps || without_mps
     both threads threads '4 2 1'
+    wait
+    stop_mps
 }
 
 turns() {
@@ -231,8 +241,11 @@ nvshmem() {
                 "$build/bin/cuda_$program"
         done
     done
-    wait
     local together=
+    own_mps 25
+    COHORT_TEST_BREAK_MPS=1 suite 'killed in its kernel, nvshmem' "$build/bin/gpu" --engine nvshmem --ranks 4 \
+        --case killed_in_its_kernel
+    stop_mps
     for ranks in 2 4; do
         with_mps $((100 / ranks))
         program "engine nvshmem beside NVSHMEM, $ranks ranks" "$build/bin/cohort" bench gpu -n $ranks --engine nvshmem \
@@ -288,16 +301,17 @@ sanitizer() {
     wait
 }
 
-# A kill in a kernel may take the server with it: it has one of its own.
+# A kill in a kernel may take the server with it, and so may a kernel that breaks its context.
 in_kernel() {
     wait
     together=
-    stop_mps
-    if with_mps 100; then
-        suite 'killed in its kernel, processes with MPS' "$build/bin/gpu" --engine shm --ranks 4 \
-            --case killed_in_its_kernel --repeat "$REPEAT"
-        stop_mps
-        with_mps 100
+    if own_mps 100; then
+        COHORT_TEST_BREAK_MPS=1 suite 'killed in its kernel, processes with MPS' "$build/bin/gpu" --engine shm \
+            --ranks 4 --case killed_in_its_kernel --repeat "$REPEAT"
+        own_mps 100
+        COHORT_TEST_BREAK_MPS=1 suite 'a kernel that breaks its context, with MPS' "$build/bin/gpu" --engine shm \
+            --ranks 1 --case kernel_that_breaks_the_context
+        own_mps 100
         program 'the next job, with a new server' "$build/bin/cohort" run -n 4 "$build/bin/cuda_ring"
     else
         skip 'killed in its kernel' 'there is no MPS'
