@@ -2,10 +2,13 @@
  * engine that does not say whom it lost. */
 #include "unit.h"
 
+#include "core/health/verdict.h"
 #include "core/team/team.h"
 #include "core/world/world.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { RANKS = 2 };
@@ -134,6 +137,67 @@ static void a_heap_goes_when_all_contexts_are_complete(void **state)
     assert_int_equal(pthread_join(other, NULL), 0);
 }
 
+/* ---- a verdict without its alarm, which is put after it ---- */
+
+static struct {
+    pthread_t thread;
+    atomic_bool over;
+} lost;
+
+/* A thread that ends would be lost in earnest. */
+static void *allocate_and_stay(void *world)
+{
+    void *memory;
+    (void)!coh_calloc(world, 1, sizeof(uint64_t), &memory);
+    while (!atomic_load(&lost.over))
+        sched_yield();
+    (void)!coh_finalize(world);
+    return NULL;
+}
+
+/* Rank 1 is lost for rank 0, as it would say of itself; a word of the heap. */
+static void *lose_other(void)
+{
+    void *memory;
+    atomic_store(&lost.over, false);
+    assert_int_equal(pthread_create(&lost.thread, NULL, allocate_and_stay, worlds[1]), 0);
+    assert_int_equal(coh_calloc(worlds[0], 1, sizeof(uint64_t), &memory), COH_OK);
+    atomic_store(cohi_slot_verdict(worlds[0]->slot, 1),
+                 cohi_verdict(COHI_VERDICT_LOST, COHI_LOSS_THREAD, 0));
+    assert_int_equal(atomic_load(&worlds[0]->slot->alarm), 0);
+    return memory;
+}
+
+/* Without the alarm it would wait in the barrier, where nobody comes. */
+static void check_next_calls(void)
+{
+    assert_int_equal(atomic_load(&worlds[0]->slot->alarm), 1);
+    assert_int_equal(coh_barrier(worlds[0]), COH_PEER_LOST);
+    assert_int_equal(coh_finalize(worlds[0]), COH_PEER_LOST);
+    atomic_store(&lost.over, true);
+    assert_int_equal(pthread_join(lost.thread, NULL), 0);
+}
+
+static void what_a_get_tells_the_next_call_knows(void **state)
+{
+    (void)state;
+    uint64_t value;
+    const void *word = lose_other();
+    assert_int_equal(coh_get(worlds[0], &value, word, sizeof value, 1), COH_PEER_LOST);
+    assert_says("rank 1 is lost: its thread ended without finalize; it was for ");
+    check_next_calls();
+}
+
+static void what_a_query_tells_the_next_call_knows(void **state)
+{
+    (void)state;
+    coh_peer_state found;
+    (void)lose_other();
+    assert_int_equal(coh_peer_query(worlds[0], 1, &found, NULL, 0), COH_OK);
+    assert_int_equal(found, COH_PEER_GONE);
+    check_next_calls();
+}
+
 /* ---- the last call of a team ---- */
 
 enum { ROUNDS = 60 };
@@ -204,6 +268,8 @@ int main(void)
                                         close_worlds),
         cmocka_unit_test_setup_teardown(a_lost_rank_without_a_number_is_an_error, open_worlds,
                                         close_worlds),
+        cmocka_unit_test_setup(what_a_get_tells_the_next_call_knows, open_worlds),
+        cmocka_unit_test_setup(what_a_query_tells_the_next_call_knows, open_worlds),
         cmocka_unit_test_setup_teardown(a_team_ends_without_a_late_word, open_slow_worlds,
                                         close_worlds),
     };

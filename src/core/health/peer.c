@@ -298,7 +298,7 @@ coh_status coh_peer_query(coh_world *world, int rank, coh_peer_state *state, cha
     if (!state || (bytes > 0 && !text))
         return cohi_world_fail(world, call, COH_INVALID_ARGUMENT, "%s is NULL",
                                state ? "text" : "state");
-    uint64_t verdict = cohi_verdict_on(world, rank);
+    uint64_t verdict = cohi_verdict_heed(world, rank);
     cohi_sight sight = cohi_peer_look(world, rank);
     *state = state_of(verdict, &sight);
     if (bytes > 0 && verdict)

@@ -116,6 +116,14 @@ uint64_t cohi_verdict_on(const coh_world *world, int rank)
     return atomic_load(cohi_slot_verdict(world->slot, rank));
 }
 
+uint64_t cohi_verdict_heed(coh_world *world, int rank)
+{
+    uint64_t verdict = cohi_verdict_on(world, rank);
+    if (COHI_UNLIKELY(verdict != COHI_VERDICT_NONE))
+        atomic_store(&world->slot->alarm, 1);
+    return verdict;
+}
+
 /* The engine ends what it has under way for a rank that is lost. */
 static void let_go(coh_world *world, int rank)
 {
@@ -251,15 +259,15 @@ int cohi_verdict_cause(const coh_world *world, int rank)
     return -1;
 }
 
-uint64_t cohi_verdict_await(const coh_world *world, int rank)
+uint64_t cohi_verdict_await(coh_world *world, int rank)
 {
     static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
-    uint64_t until = cohi_now_ns() + AWAIT_NS, verdict;
+    uint64_t until = cohi_now_ns() + AWAIT_NS;
     int held = cohi_cancel_hold();
-    while (!(verdict = cohi_verdict_on(world, rank)) && cohi_now_ns() < until)
+    while (!cohi_verdict_on(world, rank) && cohi_now_ns() < until)
         nanosleep(&moment, NULL);
     cohi_cancel_release(held);
-    return verdict;
+    return cohi_verdict_heed(world, rank);
 }
 
 /* As it was written down, on this host or by a rank of another; "" where it was not. */
@@ -350,9 +358,8 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
         cause = cohi_verdict_origin(world, cause);
     if (cause == rank || cause == world->rank)
         return cohi_verdict_check(world, call, cause);
-    atomic_store(&world->slot->alarm, 1); /* as in cohi_verdict_check */
     char text[128], where[COHI_FAR_TEXT];
-    uint64_t verdict = cohi_verdict_on(world, cause);
+    uint64_t verdict = cohi_verdict_heed(world, cause);
     coh_status status = cohi_verdict_status(verdict);
     const char *circle = circle_of(world, verdict);
     cohi_verdict_describe(verdict, text, sizeof text);
@@ -365,14 +372,13 @@ coh_status cohi_verdict_presume(coh_world *world, const char *call, int rank, co
 
 coh_status cohi_verdict_check(coh_world *world, const char *call, int rank)
 {
-    uint64_t verdict = cohi_verdict_on(world, rank);
+    uint64_t verdict = cohi_verdict_heed(world, rank);
     if (COHI_LIKELY(verdict == COHI_VERDICT_NONE))
         return COH_OK;
     char text[128], where[COHI_FAR_TEXT];
     coh_status status = cohi_verdict_status(verdict);
     const char *circle = circle_of(world, verdict);
-    atomic_store(&world->slot->alarm, 1); /* the rank that told us may not have got to that yet */
-    if (status == COH_PEER_LOST)          /* which may be another rank's verdict */
+    if (status == COH_PEER_LOST) /* which may be another rank's verdict */
         let_go(world, rank);
     cohi_verdict_describe(verdict, text, sizeof text);
     (void)cohi_world_fail(world, call, status, "rank %d%s is %s: %s%s%s", rank,

@@ -38,6 +38,11 @@ void cohi_verdict_spread(coh_world *world);
 /* The verdict that this rank knows of on `rank`; 0: none. */
 uint64_t cohi_verdict_on(const coh_world *world, int rank);
 
+/* The same for a call that tells the user of it: from now on all calls of this rank look, though the alarm
+ * of the rank that passed it may not have come yet. One that did not would enter a meeting that those
+ * who are in it take for another call. */
+uint64_t cohi_verdict_heed(coh_world *world, int rank);
+
 /* The error for a call that needs `rank`; COH_OK when nothing stands against it. */
 coh_status cohi_verdict_check(coh_world *world, const char *call, int rank);
 
@@ -54,9 +59,9 @@ void cohi_verdict_learn(coh_world *world, int rank);
  * `rank`, this rank and all others that something stands against; -1 when nothing is known. */
 int cohi_verdict_cause(const coh_world *world, int rank);
 
-/* The verdict on a rank that another rank knows to be lost, which is waited for a moment; 0: it has not
- * come. */
-uint64_t cohi_verdict_await(const coh_world *world, int rank);
+/* As cohi_verdict_heed, of a rank that another rank knows to be lost; the verdict is waited for a moment. 0: it
+ * has not come. */
+uint64_t cohi_verdict_await(coh_world *world, int rank);
 
 /* The rank at which it began: one that is lost may have ended because of another, that it knew of before this rank
  * does. */

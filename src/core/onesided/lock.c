@@ -89,7 +89,7 @@ static void describe_dead(coh_world *world, int rank, const char *happened, char
     uint64_t verdict = COHI_VERDICT_NONE;
     if (rank >= 0 && rank < world->size) {
         cohi_far_text(world, rank, where);
-        verdict = world->crew ? cohi_verdict_on(world, rank) : cohi_verdict_await(world, rank);
+        verdict = world->crew ? cohi_verdict_heed(world, rank) : cohi_verdict_await(world, rank);
     }
     if (verdict)
         cohi_verdict_describe(verdict, why, sizeof why);

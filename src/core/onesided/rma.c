@@ -2,7 +2,6 @@
 
 #include "core/onesided/context.h"
 #include "core/health/control.h"
-#include "core/health/far.h"
 #include "core/world/fault.h"
 #include "core/heap/device.h"
 #include "core/heap/heap.h"
@@ -49,18 +48,11 @@ static coh_status check_allocation(coh_world *world, const cohi_transfer *transf
 
 static coh_status check_alive(coh_world *world, const cohi_transfer *transfer)
 {
-    uint64_t verdict = cohi_verdict_on(world, transfer->rank);
-    if (verdict == COHI_VERDICT_NONE)
+    coh_status status = cohi_verdict_check(world, transfer->call, transfer->rank);
+    if (COHI_LIKELY(status == COH_OK))
         return COH_OK;
-    char text[128], where[COHI_FAR_TEXT];
-    coh_status status = cohi_verdict_status(verdict);
-    cohi_verdict_describe(verdict, text, sizeof text);
-    return note_transfer(cohi_world_fail(world, transfer->call, status,
-                                         "rank %d%s is %s: %s; it was for %s, length %zu",
-                                         transfer->rank,
-                                         cohi_far_text(world, transfer->rank, where),
-                                         status == COH_PEER_LOST ? "lost" : "stalled", text,
-                                         cohi_spot_describe(transfer->spot).text, transfer->bytes),
+    return note_transfer(cohi_fail_add(status, "it was for %s, length %zu",
+                                       cohi_spot_describe(transfer->spot).text, transfer->bytes),
                          transfer, COH_NO_FACT);
 }
 
