@@ -1,4 +1,5 @@
 /* Waits that can never end, and waits that only look like it: docs/faults.md F5, F9a and F44. */
+#include "core/health/watch.h"
 #include "faults.h"
 
 #include <pthread.h>
@@ -7,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
-enum { TAG = 1, STOPPED = 1 };
+enum { TAG = 1, STOPPED = 1, LOST = 1 };
 
 /* As the rows' environment says. */
 static const double STALL_S = 1;
@@ -175,6 +177,44 @@ static void anybody_is_stopped(test_rank *self)
     coh_team *team = coh_team_world(self->world);
     CHECK_REFUSED(coh_receive(team, COH_ANY_RANK, TAG, &word, sizeof word, NULL), COH_STALLED,
                   "rank 1|stopped");
+    (void)coh_finalize(self->world);
+}
+
+/* ---- told later than others ---- */
+
+static void release_watcher(int signal)
+{
+    (void)signal;
+    cohi_watch_release();
+}
+
+/* As on a busy machine: this rank goes on waiting for one that is lost, as the others know. */
+static void hold_watcher(int seconds)
+{
+    struct itimerval after = {.it_value = {.tv_sec = seconds}};
+    cohi_watch_hold();
+    signal(SIGALRM, release_watcher);
+    CHECK(setitimer(ITIMER_REAL, &after, NULL) == 0);
+}
+
+/* Rank 0 knows of the loss and waits for rank 2, whose wait for the lost one will end. */
+static void told_later_than_others(test_rank *self)
+{
+    int word = 0;
+    if (!CHECK_OK(test_join(self)))
+        return;
+    coh_team *team = coh_team_world(self->world);
+    if (self->rank == 2)
+        hold_watcher(2);
+    CHECK_OK(coh_barrier(self->world));
+    fault_let_others_out();
+    if (self->rank == LOST)
+        fault_die(self);
+    CHECK_REFUSED(coh_receive(team, LOST, TAG, &word, sizeof word, NULL), COH_PEER_LOST, "rank 1");
+    if (self->rank == 2)
+        CHECK_OK(coh_send(team, 0, TAG, &word, sizeof word));
+    else
+        CHECK_OK(coh_receive(team, 2, TAG, &word, sizeof word, NULL));
     (void)coh_finalize(self->world);
 }
 
@@ -406,6 +446,8 @@ const test_case fault_circles[] = {
     CIRCLE(wait_for_oneself, 1),
     CASE(anybody_is_stopped, "F5", ON_SHM, SIZE(2), .mode = TEST_UNJOINED,
          .victims = VICTIM(STOPPED), .environment = STALL),
+    CASE(told_later_than_others, "F1 F9a", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(LOST)),
     CASE(helper_waits_while_main_computes, "F9a", ON_MEMORY, SIZE(2), .mode = TEST_UNJOINED,
          .environment = STALL, .limit_s = 40),
     CASE(started_while_main_computes, "F9a", ON_MEMORY, SIZE(3), .mode = TEST_UNJOINED,
