@@ -163,6 +163,9 @@ double test_now(void);
 double test_fair_now(void);
 void test_sleep(double seconds);
 
+/* When the process of a rank had ended, which it may have waited for a core to do; 0 where it has none, or goes on. */
+double test_end_of(int rank);
+
 /* Waits until *word >= value, without calling Cohort, for at most `seconds`. Yields. */
 bool test_await(const _Atomic uint64_t *word, uint64_t value, double seconds);
 

@@ -12,6 +12,7 @@ typedef struct test_page {
     atomic_int failures; /* may count more than there are messages */
     atomic_int skipped;
     atomic_int bodies_ended[TEST_RANKS_MAX];
+    _Atomic uint64_t processes_ended[TEST_RANKS_MAX]; /* when that was seen, in ns; or 0 */
     char skip_reason[256];
     char messages[TEST_MESSAGES][TEST_MESSAGE_BYTES];
     coh_unique_id ids[TEST_IDS];

@@ -201,13 +201,25 @@ static bool is_victim(const test_job *job, int index)
     return has_processes(job) && (job->row->victims >> index & 1);
 }
 
+static void reap(test_job *job, int index)
+{
+    job->reaped[index] = waitpid(job->pids[index], &job->ends[index], WNOHANG) == job->pids[index];
+    if (job->reaped[index])
+        atomic_store(&test_page_get()->processes_ended[index], (uint64_t)(test_now() * 1e9));
+}
+
+double test_end_of(int rank)
+{
+    return (double)atomic_load(&test_page_get()->processes_ended[rank]) * 1e-9;
+}
+
 /* Reaps what has ended; whether all that must end have. */
 static bool all_ended(test_job *job)
 {
     bool all = true;
     for (int i = 0; i < job->processes; i++) {
         if (!job->reaped[i])
-            job->reaped[i] = waitpid(job->pids[i], &job->ends[i], WNOHANG) == job->pids[i];
+            reap(job, i);
         if (!job->reaped[i] && !is_victim(job, i))
             all = false;
     }
