@@ -66,6 +66,18 @@ static inline size_t cohi_pieces_of(size_t count, size_t most)
 
 enum { COHI_ALIGN = 64 }; /* of the parts of a workspace */
 
+/*
+ * How long the pieces of `count` elements of `size` bytes are, none longer than `most`. Two are about equal, since
+ * nothing would be moved beside a long one followed by a short one: an all_reduce of 64 KiB in chunks of 63 and 1 KiB took
+ * 41 us over TCP on the loopback of a Zen 5, of 32 and 32 KiB 34. More than two took no less time when they were equal.
+ */
+static inline size_t cohi_piece_length(size_t count, size_t size, size_t most)
+{
+    size_t line = size < COHI_ALIGN ? COHI_ALIGN / size : 1;
+    size_t half = cohi_pieces_of(count - count / 2, line) * line;
+    return cohi_pieces_of(count, most) == 2 && half < most ? half : most;
+}
+
 /* Bytes of a workspace's part, up to where the next begins; and the part itself. */
 static inline size_t cohi_part_bytes(size_t bytes)
 {

@@ -58,7 +58,7 @@ static coh_status exchange(cohi_call *call, const struct half *go, const struct 
     coh_request requests[UNDER_WAY][2];
     size_t pieces =
         larger(cohi_pieces_of(go->bytes, go->apart), cohi_pieces_of(come->bytes, come->apart));
-    bool in_chunks = go->apart == COHI_CHUNK_BYTES || come->apart == COHI_CHUNK_BYTES;
+    bool in_chunks = go->apart <= COHI_CHUNK_BYTES || come->apart <= COHI_CHUNK_BYTES;
     size_t ahead = in_chunks ? UNDER_WAY : PIECES_UNDER_WAY, posted = 0;
     coh_status status = COH_OK;
     cohi_error first;
@@ -78,7 +78,8 @@ static coh_status exchange(cohi_call *call, const struct half *go, const struct 
  */
 static size_t apart_of(size_t bytes)
 {
-    return bytes <= COHI_PIECE_BYTES ? COHI_CHUNK_BYTES : COHI_PIECE_BYTES;
+    return bytes <= COHI_PIECE_BYTES ? cohi_piece_length(bytes, 1, COHI_CHUNK_BYTES)
+                                     : COHI_PIECE_BYTES;
 }
 
 coh_status cohi_pieces_both(cohi_call *call, int to, const char *out, size_t out_bytes, int from,
@@ -108,8 +109,7 @@ coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes
 struct stream {
     cohi_call *call;
     const cohi_flow *flow;
-    size_t size;  /* of a partial element */
-    size_t chunk; /* elements */
+    size_t size; /* of a partial element */
     char *buffers;
     size_t apart; /* from one of them to the next */
     coh_request requests[UNDER_WAY][2];
@@ -132,12 +132,20 @@ static char *buffer_of(const struct stream *stream, size_t number)
     return stream->buffers + number % UNDER_WAY * stream->apart;
 }
 
+/* Of one direction; the member on the other side cuts it alike. */
+static cohi_span chunk_of(const struct stream *stream, size_t count, size_t number)
+{
+    size_t most = COHI_CHUNK_BYTES / stream->size;
+    return cohi_span_piece((cohi_span){0, count}, number,
+                           cohi_piece_length(count, stream->size, most));
+}
+
 static void post(struct stream *stream, size_t number)
 {
     const cohi_flow *flow = stream->flow;
     coh_request *requests = stream->requests[number % UNDER_WAY];
-    cohi_span come = cohi_span_piece((cohi_span){0, flow->in_count}, number, stream->chunk);
-    cohi_span go = cohi_span_piece((cohi_span){0, flow->out_count}, number, stream->chunk);
+    cohi_span come = chunk_of(stream, flow->in_count, number);
+    cohi_span go = chunk_of(stream, flow->out_count, number);
     cohi_exchange_receive(stream->call, &requests[0], flow->from, buffer_of(stream, number),
                           come.count * stream->size);
     cohi_exchange_send(stream->call, &requests[1], flow->to, flow->out + go.first * stream->size,
@@ -147,7 +155,7 @@ static void post(struct stream *stream, size_t number)
 static void combine(const struct stream *stream, size_t number)
 {
     const cohi_flow *flow = stream->flow;
-    cohi_span come = cohi_span_piece((cohi_span){0, flow->in_count}, number, stream->chunk);
+    cohi_span come = chunk_of(stream, flow->in_count, number);
     char *into = flow->into + come.first * stream->size;
     const char *in = buffer_of(stream, number);
     cohi_partial_combine(stream->call, into, flow->in_first ? in : into, flow->in_first ? into : in,
@@ -160,10 +168,10 @@ coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers)
     struct stream stream = {.call = call,
                             .flow = flow,
                             .size = size,
-                            .chunk = COHI_CHUNK_BYTES / size,
                             .buffers = buffers,
                             .apart = buffer_bytes(call, flow->in_count)};
-    size_t chunks = cohi_pieces_of(larger(flow->in_count, flow->out_count), stream.chunk);
+    size_t chunks =
+        cohi_pieces_of(larger(flow->in_count, flow->out_count), COHI_CHUNK_BYTES / size);
     coh_status status = COH_OK;
     cohi_error first;
     for (size_t done = 0; done < (status == COH_OK ? chunks : posted); done++) {

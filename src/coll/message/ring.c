@@ -151,7 +151,8 @@ static coh_status reduce_round(struct ring *ring)
 
 static size_t chunk_of(const cohi_call *call, size_t longest)
 {
-    size_t chunk = COHI_CHUNK_BYTES / cohi_partial_size(call);
+    size_t size = cohi_partial_size(call);
+    size_t chunk = cohi_piece_length(longest, size, COHI_CHUNK_BYTES / size);
     return longest < chunk ? longest : chunk;
 }
 

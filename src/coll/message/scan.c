@@ -177,7 +177,7 @@ coh_status cohi_chain_scan(cohi_call *call)
                           .first = call->team->index == 0,
                           .last = call->team->index == call->team->size - 1,
                           .size = cohi_partial_size(call)};
-    chain.chunk = COHI_CHUNK_BYTES / chain.size;
+    chain.chunk = cohi_piece_length(call->count, chain.size, COHI_CHUNK_BYTES / chain.size);
     chain.chunks = cohi_pieces_of(call->count, chain.chunk);
     for (int i = 0; i < 2; i++) {
         chain.in[i] = call->workspace + (size_t)i * part;

@@ -17,7 +17,7 @@ struct relay {
     cohi_call *call;
     const struct tree *tree;
     char *data;
-    size_t chunks;
+    size_t bytes, chunk, chunks;
     coh_request in;
     coh_request out[2][COHI_ROUNDS];
     int receiving, sending[2]; /* requests that were started */
@@ -35,8 +35,7 @@ static int member_at(const cohi_call *call, int from_root)
 
 static cohi_span chunk(const struct relay *relay, size_t number)
 {
-    const cohi_call *call = relay->call;
-    return cohi_span_piece((cohi_span){0, call->count * call->element}, number, COHI_CHUNK_BYTES);
+    return cohi_span_piece((cohi_span){0, relay->bytes}, number, relay->chunk);
 }
 
 static void receive(struct relay *relay, size_t number)
@@ -94,10 +93,14 @@ static coh_status pass_on(struct relay *relay)
 static coh_status broadcast(cohi_call *call, const struct tree *tree)
 {
     bool root = tree->parent < 0;
+    size_t bytes = call->count * call->element;
+    size_t chunk = cohi_piece_length(bytes, 1, COHI_CHUNK_BYTES);
     struct relay relay = {.call = call,
                           .tree = tree,
                           .data = root ? (char *)call->source : call->target,
-                          .chunks = cohi_pieces_of(call->count * call->element, COHI_CHUNK_BYTES)};
+                          .bytes = bytes,
+                          .chunk = chunk,
+                          .chunks = cohi_pieces_of(bytes, chunk)};
     coh_status status = pass_on(&relay);
     if (root && status == COH_OK)
         cohi_bring(call->target, call->source, call->count * call->element);
