@@ -42,6 +42,17 @@ void cohi_board_tell_stopped(const cohi_board *board, int rank, bool stopped, un
         write_bits(cohi_board_told(board, rank), STOPPED | OP_MASK << OP_SHIFT, bits, 0);
 }
 
+void cohi_board_tell_verdict(const cohi_board *board, int rank, uint64_t verdict)
+{
+    for (uint32_t i = 0; i < board->head->locals; i++) {
+        cohi_slot *slot = cohi_board_slot(board, cohi_board_ranks(board)[i]);
+        uint64_t none = 0;
+        atomic_compare_exchange_strong(cohi_slot_verdict(slot, rank), &none, verdict);
+        atomic_store(&slot->alarm, 1);
+    }
+    cohi_board_ring(board);
+}
+
 void cohi_board_tell_exit(const cohi_board *board, int code)
 {
     uint64_t none = 0;

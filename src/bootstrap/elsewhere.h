@@ -19,6 +19,10 @@ void cohi_board_tell_end(const cohi_board *board, int rank, int wait_status);
  * host see cohi_board_tell_end. */
 void cohi_board_tell_stopped(const cohi_board *board, int rank, bool stopped, unsigned op);
 
+/* The rank of this host or another is lost or stalled, as `verdict` says (core/health/verdict.h): all
+ * ranks of this host that know nothing of it yet learn it, as when another rank tells them. */
+void cohi_board_tell_verdict(const cohi_board *board, int rank, uint64_t verdict);
+
 /* The rank is on the host of that name, which is cut to COHI_HOST_NAME_BYTES. */
 void cohi_board_tell_host(const cohi_board *board, int rank, const char *name);
 

@@ -66,7 +66,16 @@ static int await(coh_world *world)
                                                                                   : fail("wait");
 }
 
-/* meet: all ranks, then finalize. meet HOW: rank 1 does that instead, while the others wait for it.
+static void quit(void *arg, coh_log_level level, const char *message)
+{
+    (void)arg;
+    fprintf(stderr, "quits at once: %s\n", message);
+    if (level == COH_LOG_ERROR)
+        _exit(9);
+}
+
+/* meet: all ranks, then finalize. meet HOW: rank 1 does that instead, while the others wait for it; meet HOW hasty:
+ * and the last rank ends as soon as it knows, before it tells the others.
  * meet allocate BYTES: all ranks allocate that much between two meetings. meet await: see above.
  */
 int main(int argc, char **argv)
@@ -74,6 +83,8 @@ int main(int argc, char **argv)
     coh_world *world;
     if (coh_init(NULL, &world) != COH_OK)
         return fail("init");
+    if (argc > 2 && strcmp(argv[2], "hasty") == 0 && coh_rank(world) == coh_size(world) - 1)
+        coh_log_to(quit, NULL, COH_LOG_ERROR);
     int status = meet(world, MEETINGS);
     if (status == 0 && argc > 2 && strcmp(argv[1], "allocate") == 0)
         status = allocate(world, argv[2]);

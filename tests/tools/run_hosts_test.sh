@@ -125,6 +125,11 @@ says err "rank 1 of 2 on host b"
 says err "exited without finalize"
 COHORT_WARN=300ms COHORT_STALL=1 over plain 9 --hosts a,b "$meet" stop
 says err "rank 1 on host b is stalled: stopped outside Cohort"
+# Rank 3 finds it first, and ends before it has told the others: that is not what went wrong.
+over plain 9 --hosts a:2,b:2 sh -c '[ $COHORT_RANK != 3 ] || export COHORT_STALL=1; exec "$@"' sh "$meet" stop hasty
+for rank in 0 2; do
+    says err "rank $rank: coh_barrier: rank 1 on host a is stalled: stopped outside Cohort"
+done
 echo typed >"$folder/in"
 [ "$("$cohort" run -n 2 --pretend-hosts 2 cat <"$folder/in")" = typed ] || fail "rank 0 of pretended hosts does not read the input"
 

@@ -194,6 +194,13 @@ static void told_of_other_hosts(void **state)
     cohi_board_tell_end(&board, 4, 3 << 8); /* one of this host has it in its slot */
     assert_int_equal(atomic_load(&cohi_board_slot(&board, 4)->end), COHI_ENDED | 3 << 8);
     assert_true(cohi_board_read(&board, 4).ended);
+    bell = atomic_load(&cohi_board_slot(&board, 4)->bell);
+    cohi_board_tell_verdict(&board, 6, 5);
+    cohi_board_tell_verdict(&board, 6, 2); /* the first stands */
+    assert_int_equal(atomic_load(cohi_slot_verdict(cohi_board_slot(&board, 4), 6)), 5);
+    assert_int_equal(atomic_load(cohi_slot_verdict(cohi_board_slot(&board, 4), 0)), 0);
+    assert_int_equal(atomic_load(&cohi_board_slot(&board, 4)->alarm), 1);
+    assert_int_not_equal(atomic_load(&cohi_board_slot(&board, 4)->bell), bell);
     cohi_board_tell_exit(&board, 7);
     cohi_board_tell_exit(&board, 8);
     assert_int_equal(atomic_load(&board.head->global_exit), COHI_ENDED | 7);

@@ -21,6 +21,7 @@ static const struct bounds {
     [COHI_FRAME_CREDIT] = {sizeof(cohi_credit), sizeof(cohi_credit), 1},
     [COHI_FRAME_LOOK] = {0, 0, 0},
     [COHI_FRAME_INPUT] = {0, COHI_FRAME_BYTES_MAX, 1},
+    [COHI_FRAME_BLAMED] = {sizeof(cohi_blame), sizeof(cohi_blame), 1},
     [COHI_FRAME_ENDED] = {sizeof(cohi_end), sizeof(cohi_end), 1},
     [COHI_FRAME_STOPPED] = {sizeof(cohi_stop), sizeof(cohi_stop), 1},
     [COHI_FRAME_EXIT] = {sizeof(int32_t), sizeof(int32_t), 0},

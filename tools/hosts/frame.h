@@ -30,6 +30,7 @@ typedef enum cohi_frame_kind {
     COHI_FRAME_INPUT,     /* bytes of rank 0's standard input; none: that is its end */
 
     /* Both ways: from the agent of the rank, and to all others. */
+    COHI_FRAME_BLAMED,  /* cohi_blame by the rank, which has ended: another is why, perhaps */
     COHI_FRAME_ENDED,   /* cohi_end of the rank */
     COHI_FRAME_STOPPED, /* cohi_stop of the rank */
     COHI_FRAME_EXIT,    /* int32: a rank has asked for the end of the job, with this code */
@@ -71,6 +72,12 @@ typedef struct cohi_end {
     int32_t unused;
     uint64_t age_ns;
 } cohi_end;
+
+typedef struct cohi_blame {
+    int32_t rank;
+    int32_t unused;
+    uint64_t verdict; /* core/health/verdict.h */
+} cohi_blame;
 
 typedef struct cohi_stop {
     uint32_t stopped;

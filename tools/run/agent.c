@@ -220,6 +220,7 @@ static void close_agent(cohi_agent *agent)
     free(agent->facts);
     free(agent->sights);
     free(agent->stopped);
+    free(agent->blamed);
     free(agent->polls);
 }
 

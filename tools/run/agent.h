@@ -50,6 +50,7 @@ typedef struct cohi_agent {
     cohi_facts *facts;
     cohi_sight *sights;
     unsigned char *stopped;
+    unsigned char *blamed; /* of all ranks of the job: told once, by whichever rank */
     int exit_told, race_told;
     uint64_t look_at_ns;
     uint64_t stops_at_ns; /* when to look for stopped ranks */

@@ -7,6 +7,7 @@
 #include "bootstrap/elsewhere.h"
 #include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
+#include "core/health/verdict.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static coh_status allocate(cohi_agent *agent)
     agent->facts = calloc(count, sizeof *agent->facts);
     agent->sights = calloc(count, sizeof *agent->sights);
     agent->stopped = calloc(count, sizeof *agent->stopped);
-    if (!agent->pipes || !agent->facts || !agent->sights || !agent->stopped)
+    agent->blamed = calloc((size_t)agent->squad.charge.size, sizeof *agent->blamed);
+    if (!agent->pipes || !agent->facts || !agent->sights || !agent->stopped || !agent->blamed)
         return cohi_fail(COH_NO_MEMORY, "no memory for %zu ranks", count);
     for (size_t i = 0; i < 2 * count; i++)
         agent->pipes[i].fd = -1;
@@ -196,6 +198,15 @@ static void take_end(cohi_agent *agent, const cohi_frame *frame)
     cohi_board_tell_end(&agent->squad.board, frame->rank, end.wait_status);
 }
 
+static void take_blame(cohi_agent *agent, const cohi_frame *frame)
+{
+    cohi_blame blame;
+    cohi_frame_copy(frame, &blame, sizeof blame);
+    if (agent->ordered && !is_here(agent, frame->rank) && blame.rank >= 0
+        && blame.rank < agent->order.size && cohi_verdict_is_for_all(blame.verdict))
+        cohi_board_tell_verdict(&agent->squad.board, blame.rank, blame.verdict);
+}
+
 static void take_stop(cohi_agent *agent, const cohi_frame *frame)
 {
     cohi_stop stop;
@@ -230,7 +241,7 @@ static void (*const takers[COHI_FRAME_KINDS])(cohi_agent *, const cohi_frame *) 
     [COHI_FRAME_CREDIT] = take_credit, [COHI_FRAME_LOOK] = take_look,
     [COHI_FRAME_ENDED] = take_end,     [COHI_FRAME_STOPPED] = take_stop,
     [COHI_FRAME_EXIT] = take_exit,     [COHI_FRAME_PING] = take_ping,
-    [COHI_FRAME_INPUT] = take_input,
+    [COHI_FRAME_INPUT] = take_input,   [COHI_FRAME_BLAMED] = take_blame,
 };
 
 void cohi_agent_take(cohi_agent *agent)

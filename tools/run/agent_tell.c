@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/os.h"
+#include "core/health/verdict.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +71,21 @@ static void tell_job(cohi_agent *agent)
     }
 }
 
-/* First that by which the launcher judges it. */
+/* What it knew against others when it ended, which may be why it has: it may not have come to telling the
+ * ranks of other hosts, and its supervisor may be faster than that of one that was killed. */
+static void tell_blames(cohi_agent *agent, int rank)
+{
+    cohi_slot *slot = cohi_board_slot(&agent->squad.board, rank);
+    for (int other = 0; other < agent->squad.charge.size; other++) {
+        cohi_blame blame = {.rank = other, .verdict = atomic_load(cohi_slot_verdict(slot, other))};
+        if (!cohi_verdict_is_for_all(blame.verdict) || agent->blamed[other])
+            continue;
+        agent->blamed[other] = 1;
+        cohi_stream_send(&agent->stream, COHI_FRAME_BLAMED, rank, &blame, sizeof blame);
+    }
+}
+
+/* First that by which the launcher judges it, and the other hosts' ranks. */
 static void tell_end(void *owner, int rank, int wait_status, uint64_t at_ns)
 {
     cohi_agent *agent = owner;
@@ -79,6 +94,7 @@ static void tell_end(void *owner, int rank, int wait_status, uint64_t at_ns)
     tell_facts(agent, rank);
     tell_sight(agent, rank);
     tell_job(agent);
+    tell_blames(agent, rank);
     cohi_stream_send(&agent->stream, COHI_FRAME_ENDED, rank, &end, sizeof end);
 }
 

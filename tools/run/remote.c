@@ -301,6 +301,13 @@ static void take_end(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *f
         cohi_fleet_tell(run, remote, COHI_FRAME_ENDED, frame->rank, &end, sizeof end);
 }
 
+/* For the ranks of the other hosts, before the end that it explains. */
+static void take_blame(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
+{
+    if (run->facts[frame->rank].phase != COHI_PHASE_LEFT)
+        cohi_fleet_tell(run, remote, COHI_FRAME_BLAMED, frame->rank, frame->data, frame->length);
+}
+
 static void take_stop(cohi_job *run, cohi_fleet_host *remote, const cohi_frame *frame)
 {
     cohi_fleet_tell(run, remote, COHI_FRAME_STOPPED, frame->rank, frame->data, frame->length);
@@ -389,7 +396,8 @@ static void (*const takers[COHI_FRAME_KINDS])(cohi_job *, cohi_fleet_host *, con
     [COHI_FRAME_PING] = take_pong,         [COHI_FRAME_FACTS] = take_facts,
     [COHI_FRAME_SIGHT] = take_sight,       [COHI_FRAME_SNAPSHOT] = take_snapshot,
     [COHI_FRAME_RACE] = take_race,         [COHI_FRAME_SAY] = take_word,
-    [COHI_FRAME_DONE] = take_done,         [COHI_FRAME_TAKEN] = take_taken,
+    [COHI_FRAME_BLAMED] = take_blame,      [COHI_FRAME_DONE] = take_done,
+    [COHI_FRAME_TAKEN] = take_taken,
 };
 
 static void take_frames(cohi_job *run, cohi_fleet_host *remote)

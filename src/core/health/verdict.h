@@ -22,6 +22,15 @@ static inline uint64_t cohi_verdict(cohi_verdict_kind kind, unsigned cause, int 
     return (uint64_t)kind | (uint64_t)(cause & 0xff) << 8 | (uint64_t)(uint32_t)detail << 32;
 }
 
+/* Whether it holds for all ranks alike, whoever finds it: what one found of a rank that is stalled, which it tells all,
+ * and the signal that killed one. Other losses are as seen from one rank, or because of another. */
+static inline bool cohi_verdict_is_for_all(uint64_t verdict)
+{
+    cohi_verdict_kind kind = (cohi_verdict_kind)(verdict & 0xff);
+    return (kind >= COHI_VERDICT_STOPPED && kind <= COHI_VERDICT_MUTE)
+           || (kind == COHI_VERDICT_LOST && (verdict >> 8 & 0xff) == COHI_LOSS_SIGNALED);
+}
+
 /* Notes it in this rank's own slot and wakes its sleepers. The first verdict on a rank stands. */
 void cohi_verdict_note(coh_world *world, int rank, uint64_t verdict);
 
