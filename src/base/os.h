@@ -179,6 +179,10 @@ char cohi_os_state_in(const char *path);
 bool cohi_os_thread_wants_core(pid_t pid, int thread);
 bool cohi_os_process_wants_core(pid_t pid);
 
+/* Whether it has been made to end as a whole, by a signal or by itself, and may still have threads that have not come to
+ * that: they have to be scheduled for it. False where that cannot be known. */
+bool cohi_os_process_ends(pid_t pid);
+
 /* Whether there is no such process any more, or nobody has reaped it yet. A later process with the
  * same number is taken for it: cohi_os_pidfd_ended is better where it can be had. */
 bool cohi_os_process_ended(pid_t pid);

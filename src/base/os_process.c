@@ -86,6 +86,37 @@ bool cohi_os_process_wants_core(pid_t pid)
     return wants;
 }
 
+/* The kernel's PF_EXITING, of its first thread. */
+static bool is_exiting(pid_t pid)
+{
+    enum { EXITING = 4 };
+    char path[64], line[512];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (cohi_os_read_start(path, line, sizeof line) <= 0)
+        return false;
+    const char *after_name = strrchr(line, ')');
+    return after_name && sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1
+           && flags & EXITING;
+}
+
+/* A process that ends as a whole sends SIGKILL to each of its threads; exec spares the one that goes on. */
+static bool is_being_killed(pid_t pid)
+{
+    char path[64], text[4096];
+    unsigned long long pending = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    if (cohi_os_read_start(path, text, sizeof text) <= 0)
+        return false;
+    const char *line = strstr(text, "\nSigPnd:");
+    return line && sscanf(line, "\nSigPnd: %llx", &pending) == 1 && pending >> (SIGKILL - 1) & 1;
+}
+
+bool cohi_os_process_ends(pid_t pid)
+{
+    return is_exiting(pid) || is_being_killed(pid);
+}
+
 bool cohi_os_process_ended(pid_t pid)
 {
     int kept = errno;

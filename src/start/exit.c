@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* For the word to ranks of other hosts to get there, should they not answer. */
-#define TELLING_NS (300 * COHI_NS_PER_MS)
+/* How long to wait until the word has come to ranks of other hosts. Agents bring it too; without them a
+ * rank that computes has no other way to learn of it, and connections may have to be made first. */
+#define TELLING_NS       (300 * COHI_NS_PER_MS)
+#define TELLING_ALONE_NS (3 * COHI_NS_PER_S)
 
 static void await(const coh_world *world, cohi_op *op)
 {
     static const struct timespec moment = {.tv_nsec = COHI_NS_PER_MS};
-    uint64_t until = cohi_now_ns() + TELLING_NS;
+    bool alone = world->board->head->launcher == 0;
+    uint64_t until = cohi_now_ns() + (alone ? TELLING_ALONE_NS : TELLING_NS);
     while (!atomic_load_explicit(&op->done, memory_order_acquire) && cohi_now_ns() < until) {
         if (world->engine->lifecycle->progress)
             world->engine->lifecycle->progress(world->endpoint);

@@ -2,6 +2,7 @@
 #include "faults.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -148,6 +149,67 @@ static void main_thread_ends(test_rank *self)
 static void exit_handler_never_returns(test_rank *self)
 {
     gone_in_a_way(self, exit_for_ever, "rank 1|without finalize");
+}
+
+/* ---- a process that ends slowly ---- */
+
+static const double BUSY_S = 1.5;
+
+static void stay_on_first_core(void)
+{
+    cpu_set_t cores;
+    size_t first = 0;
+    if (!CHECK(sched_getaffinity(0, sizeof cores, &cores) == 0))
+        return;
+    while (!CPU_ISSET(first, &cores))
+        first++;
+    CPU_ZERO(&cores);
+    CPU_SET(first, &cores);
+    CHECK(sched_setaffinity(0, sizeof cores, &cores) == 0);
+}
+
+/* Takes the core only while nobody else wants it, also to end there. */
+static void *wait_at_the_back(void *ready)
+{
+    struct sched_param none = {.sched_priority = 0};
+    stay_on_first_core();
+    CHECK(sched_setscheduler(0, SCHED_IDLE, &none) == 0);
+    atomic_store((_Atomic uint64_t *)ready, 1);
+    never_return();
+    return NULL;
+}
+
+static void *keep_core_busy(void *ready)
+{
+    double until = test_now() + BUSY_S;
+    stay_on_first_core();
+    atomic_store((_Atomic uint64_t *)ready, 1);
+    while (test_now() < until)
+        continue;
+    return NULL;
+}
+
+/* One of the threads of the rank that is killed has no core to end on, while the one that stands for its
+ * program has ended: it is not taken for one that runs another. */
+static void killed_and_ends_slowly(test_rank *self)
+{
+    struct scene *scene = self->shared;
+    bool victim = self->rank == VICTIM_RANK;
+    pthread_t thread;
+    if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
+        return;
+    if (victim && CHECK(pthread_create(&thread, NULL, wait_at_the_back, &scene->ready) == 0)
+        && CHECK(test_await(&scene->finished, 1, 10)))
+        raise(SIGKILL);
+    if (!CHECK(test_await(&scene->ready, 1, 10)))
+        return;
+    bool busy = self->rank == 0
+                && CHECK(pthread_create(&thread, NULL, keep_core_busy, &scene->finished) == 0);
+    CHECK_REFUSED(coh_barrier(self->world), COH_PEER_LOST,
+                  knows_why(self) ? "rank 1|its process ended" : "rank 1");
+    (void)coh_finalize(self->world);
+    if (busy)
+        CHECK(pthread_join(thread, NULL) == 0);
 }
 
 /* Nobody meets anybody: only puts, to all ranks in turn, until one is refused. */
@@ -378,6 +440,8 @@ const test_case fault_lost[] = {
     CASE(jobs_are_independent, "F13", ON_PROCESSES, SIZE(4), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
     CASE(replaced_by_exec, "F1 F7", ON_PROCESSES, SIZE(3), .mode = TEST_UNJOINED,
+         .victims = VICTIM(VICTIM_RANK)),
+    CASE(killed_and_ends_slowly, "F1", ON_PROCESSES, SIZE(3), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),
     CASE(main_thread_ends, "F1 F7", ON_PROCESSES, SIZE(3), .mode = TEST_UNJOINED,
          .victims = VICTIM(VICTIM_RANK)),

@@ -52,8 +52,9 @@ static struct {
 enum { EXIT_LOOK_MS = 200 };
 
 /* How many looks a rank may take that is in exit(3), or whose program is gone, until its process
- * has ended: after that it counts as lost, though the process is there. */
-enum { GOING_LOOKS = 3 };
+ * has ended: after that it counts as lost, though the process is there. One that was killed is told
+ * with its signal, however long its threads wait for a core to end on. */
+enum { GOING_LOOKS = 3, DYING_LOOKS = 20 };
 
 static uint64_t reaped(cohi_slot *slot, bool supervised, uint64_t until)
 {
@@ -159,6 +160,8 @@ static uint64_t verdict_on_going(struct watched *entry)
         return COHI_VERDICT_NONE;
     }
     if (++entry->going < GOING_LOOKS)
+        return COHI_VERDICT_NONE;
+    if (!exiting && entry->going < DYING_LOOKS && cohi_os_process_ends(entry->pid))
         return COHI_VERDICT_NONE;
     return cohi_verdict(COHI_VERDICT_LOST, exiting ? COHI_LOSS_UNFINISHED : COHI_LOSS_REPLACED, 0);
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/os.h"
+#include "bootstrap/elsewhere.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +37,13 @@ static void flush_within_time(void)
 void cohi_exit_if_asked(coh_world *world)
 {
     uint64_t asked = atomic_load(&world->board->head->global_exit);
-    if (!asked && world->slot) /* by a rank of another host */
+    bool from_afar = !asked && world->slot; /* by a rank of another host */
+    if (from_afar)
         asked = atomic_load(&world->slot->global_exit);
     if (!(asked & COHI_ENDED))
         return;
+    if (from_afar) /* which may not come to telling the others of this host */
+        cohi_board_tell_exit(world->board, (int)(asked & 0xff));
     flush_within_time();
     _exit((int)(asked & 0xff));
 }
