@@ -74,8 +74,9 @@ static coh_status choose_addresses(const char *choice, cohi_root *root)
     if (root->count > 0)
         return COH_OK;
     return cohi_fail(COH_INVALID_ARGUMENT,
-                     "COHORT_NET_INTERFACE is '%s', which is neither an interface of this host "
-                     "that is up and has an address, nor a subnet that one is in",
+                     "COHORT_NET_INTERFACE is '%s' (address= in a hostfile sets it too): that is "
+                     "neither an interface of this host that is up and has an address, nor a "
+                     "subnet that one is in",
                      choice);
 }
 

@@ -94,7 +94,7 @@ static coh_status fail_refused(const cohi_group *group, pid_t above)
             return cohi_fail(
                 COH_TRANSPORT,
                 "coh_init: process %d, which rank %d asked to join, closed the "
-                "connection of rank %d: it is of another job, or the unique id differs",
+                "connection of rank %d: it is of another job, or its unique id or secret differs",
                 (int)above, group->rank, group->rank);
         sleep_ns(RETRY_NS);
     }

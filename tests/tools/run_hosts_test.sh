@@ -196,6 +196,10 @@ refuse "cannot be the name of a host" --hosts=-oProxyCommand=x
 refuse "3 ranks do not fit into 2 slots of 2 hosts; give hosts more slots, or --oversubscribe" --hosts a,b -n 3
 refuse "--hosts and --hostfile: give one of them" --hosts a --hostfile "$folder/hostfile"
 refuse "--hosts and --pretend-hosts: give one of them" --hosts a --pretend-hosts 1
+refuse "--hosts and --pretend-hosts: give one of them" --hosts a:2 --pretend-hosts 2
+refuse "--pretend-hosts 4: there are 2 ranks" -n 2 --pretend-hosts 4
+printf 'a slots=2 address=\n' >"$folder/bad"
+refuse "$folder/bad:1:19: the address of a host is empty" --hostfile "$folder/bad"
 refuse "--hostfile and --pretend-hosts: give one of them" --hostfile x --pretend-hosts 1
 refuse "cannot read $folder/none: No such file" --hostfile "$folder/none"
 refuse "cannot read $folder: Is a directory" --hostfile "$folder"

@@ -297,8 +297,8 @@ static void other_secrets(void **state)
     job.has_other_secret[3] = job.has_other_secret[6] = true;
     start(&job, 0, pids);
     await_all(&job, pids);
-    expect(3, COH_TRANSPORT, "it is of another job, or the unique id differs");
-    expect(6, COH_TRANSPORT, "it is of another job, or the unique id differs");
+    expect(3, COH_TRANSPORT, "it is of another job, or its unique id or secret differs");
+    expect(6, COH_TRANSPORT, "it is of another job, or its unique id or secret differs");
     expect(0, COH_TIMED_OUT, "missing: rank 3, 6");
     expect(5, COH_TIMED_OUT, "missing: rank 3, 6");
 }

@@ -43,27 +43,28 @@ static int is_name_character(char c)
     return isalnum((unsigned char)c) || (c && strchr("._-@:%", c));
 }
 
-/* A name is an argument of ssh, and a part of one after '@': neither may be taken for an option. */
-static coh_status check_name(const cohi_place *place, const char *name, size_t length)
+/* A name is an argument of ssh, and a part of one after '@': neither may be taken for an option. `what` it is: "the name",
+ * "the address". */
+static coh_status check_name(const cohi_place *place, const char *what, const char *name,
+                             size_t length)
 {
     char text[64];
     if (length == 0)
-        return cohi_hosts_refuse(place, "the name of a host is empty");
+        return cohi_hosts_refuse(place, "%s of a host is empty", what);
     if (length >= COHI_HOST_BYTES)
-        return cohi_hosts_refuse(place, "the name '%s' has %zu characters; %d are the most",
+        return cohi_hosts_refuse(place, "%s '%s' has %zu characters; %d are the most", what,
                                  shown(name, length, text), length, COHI_HOST_BYTES - 1);
     const char *at = memchr(name, '@', length);
     size_t host = at ? (size_t)(at - name) + 1 : 0;
     if (name[0] == '-' || name[0] == '@' || host == length || name[host] == '-')
-        return cohi_hosts_refuse(place, "'%s' cannot be the name of a host",
-                                 shown(name, length, text));
+        return cohi_hosts_refuse(place, "'%s' cannot be %s of a host", shown(name, length, text),
+                                 what);
     for (size_t i = 0; i < length; i++) {
         if (!is_name_character(name[i]))
-            return cohi_hosts_refuse(
-                place,
-                "the name '%s' has a character that is no letter, digit or one "
-                "of . _ - @ : %%",
-                shown(name, length, text));
+            return cohi_hosts_refuse(place,
+                                     "%s '%s' has a character that is no letter, digit or one "
+                                     "of . _ - @ : %%",
+                                     what, shown(name, length, text));
     }
     return COH_OK;
 }
@@ -95,7 +96,7 @@ coh_status cohi_hosts_add(cohi_hosts *hosts, const cohi_place *place, const char
                           size_t length, int slots)
 {
     char text[64];
-    coh_status status = check_name(place, name, length);
+    coh_status status = check_name(place, "the name", name, length);
     if (status == COH_OK && cohi_hosts_find(hosts, name, length))
         status =
             cohi_hosts_refuse(place, "host '%s' is there twice; give it once, with all its slots",
@@ -113,7 +114,7 @@ coh_status cohi_hosts_add(cohi_hosts *hosts, const cohi_place *place, const char
 coh_status cohi_hosts_set_address(cohi_hosts *hosts, const cohi_place *place, const char *address,
                                   size_t length)
 {
-    coh_status status = check_name(place, address, length);
+    coh_status status = check_name(place, "the address", address, length);
     if (status != COH_OK)
         return status;
     cohi_host_entry *host = &hosts->list[hosts->count - 1];

@@ -274,13 +274,9 @@ void cohi_run_options_free(cohi_run_options *options)
 
 static int find_hosts(cohi_run_options *options)
 {
-    if (options->pretend_hosts <= options->ranks)
-        return cohi_run_find_hosts(options) == COH_OK
-                   ? 0
-                   : cohi_flags_refuse(&cohi_run_usage, "%s", coh_last_error());
-    return cohi_flags_refuse(&cohi_run_usage, "--pretend-hosts %d: there %s %d rank%s",
-                             options->pretend_hosts, options->ranks > 1 ? "are" : "is",
-                             options->ranks, options->ranks > 1 ? "s" : "");
+    return cohi_run_find_hosts(options) == COH_OK
+               ? 0
+               : cohi_flags_refuse(&cohi_run_usage, "%s", coh_last_error());
 }
 
 /* One that is not named is chosen by the ranks; but a job of several hosts is refused here if there is

@@ -47,6 +47,10 @@ static coh_status take_pretended(cohi_run_options *options)
 {
     cohi_place place = {.what = "--pretend-hosts"};
     coh_status status = COH_OK;
+    if (options->pretend_hosts > options->ranks)
+        return cohi_fail(COH_INVALID_ARGUMENT, "--pretend-hosts %d: there %s %d rank%s",
+                         options->pretend_hosts, options->ranks > 1 ? "are" : "is", options->ranks,
+                         options->ranks > 1 ? "s" : "");
     for (int host = 0; host < options->pretend_hosts && status == COH_OK; host++) {
         char name[16];
         snprintf(name, sizeof name, "host%d", host);

@@ -66,11 +66,11 @@ static coh_status refuse_listening(const cohi_endpoint *endpoint, const cohi_tcp
     char where[COHI_TCP_PLACE_TEXT];
     cohi_tcp_place_text(place, where);
     if (error == EADDRINUSE && ports->first)
-        return cohi_fail(COH_LIMIT,
-                         "tcp: rank %d: all ports of COHORT_PORTS=%u-%u are taken at %.*s; each "
-                         "rank needs one, and so do other jobs on this host",
-                         endpoint->rank, ports->first, ports->last, (int)strcspn(where, " "),
-                         where);
+        return cohi_fail(
+            COH_LIMIT,
+            "tcp: rank %d: all ports of COHORT_PORTS=%u-%u are taken at %.*s; each rank "
+            "of a host needs one, rank 0's host one more to start, and other jobs theirs",
+            endpoint->rank, ports->first, ports->last, (int)strcspn(where, " "), where);
     return cohi_fail_os(error, "tcp: rank %d cannot listen at %s", endpoint->rank, where);
 }
 
