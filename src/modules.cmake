@@ -132,6 +132,7 @@ function(cohort_add_mpi kind folder)
     engine/modules/parts.c
     engine/modules/segments.c
     engine/mpi/collective.c
+    engine/mpi/finalize.c
     engine/mpi/library.c
     engine/mpi/link.c
     engine/mpi/memory.c

@@ -78,6 +78,13 @@ for failing in "3 MPI_Iallreduce" "2 MPI_Comm_create_group"; do
     done
 done
 
+# A process that MPI's end does not give back, while the others wait for it there.
+if [ "$kind" = mpich ]; then
+    HANGS=1 LD_LIBRARY_PATH=$folder/front COHORT_LOG=warn start 0 mpi "$folder/job"
+    says err "mpi: MPI_Finalize has not returned within 3 s; the process ends"
+    [ "$(grep -c "through the launcher's barrier" "$folder/err")" = 2 ] || fail "a process that ends keeps the others in MPI"
+fi
+
 # The same where the ranks are about to join: what is left of the job is the launcher's to end.
 FAILS="1 MPI_Comm_create_group" LD_LIBRARY_PATH=$folder/front start any mpi "$folder/job"
 [ "$got" != 0 ] && [ "$got" != 124 ] || fail "a job in which a rank does not join ended with status $got"

@@ -3,6 +3,7 @@
  *
  *   library.c   MPI's functions and handles, found at run time
  *   process.c   MPI in this process: started if nobody has, ended if nobody does; its rank and size
+ *   finalize.c  how it is ended, and kept from ending
  *   mpi.c       the slots
  *   memory.c    segments: mapped on this host, served to the others
  *   link.c      what there is of one peer: made, ended, kept alive
@@ -263,6 +264,20 @@ bool cohi_mpi_is_finalized(const cohi_mpi_library *library);
  * by cohi_mpi_shut before. */
 void cohi_mpi_process_add(cohi_endpoint *endpoint);
 void cohi_mpi_process_remove(cohi_endpoint *endpoint);
+
+/* ---- finalize.c ---- */
+
+/* A session of MPI keeps it alive beyond the program's MPI_Finalize, where the library has sessions and needs it. */
+void cohi_mpi_session_hold(const cohi_mpi_library *library);
+bool cohi_mpi_session_is_held(void);
+void cohi_mpi_session_end(const cohi_mpi_library *library);
+
+/* At exit, with the process's status. Ends MPI as soon as all others exit too; where this process does not end
+ * `in_order`, or another, MPI stays as it is, and all hear of it. */
+void cohi_mpi_finalize(const cohi_mpi_library *mpi, bool in_order, int status);
+
+/* The same where the program has called MPI_Finalize, and a session is held. */
+void cohi_mpi_finalize_rest(const cohi_mpi_library *mpi, int status);
 
 /* ---- mpi.c ---- */
 
