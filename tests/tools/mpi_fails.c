@@ -1,7 +1,8 @@
 /*
  * mpi_fails - a library in front of MPI's, in which a call fails on rank 1. FAILS says which, "3 MPI_Iallreduce" for the
  * third. HANGS=1: its MPI_Finalize, of a library that speaks PMI-1, does not come to the launcher's barrier, and
- * the others say when they are through.
+ * the others say when they are through. A process that has lost Open MPI's component for PMIx after MPI_Finalize
+ * says so.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -44,13 +45,30 @@ static bool begins_with(const char *bytes, ssize_t count, const char *word)
     return count >= (ssize_t)strlen(word) && memcmp(bytes, word, strlen(word)) == 0;
 }
 
+/* Whether the file is in memory. */
+static bool is_mapped(const char *name)
+{
+    char line[4096];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && !found && fgets(line, sizeof line, maps))
+        found = strstr(line, name) != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
 int MPI_Finalize(void)
 {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (getenv("HANGS"))
         state = rank == 1 ? HANGING : ENDING;
-    return PMPI_Finalize();
+    bool before = is_mapped("/mca_pmix_");
+    int error = PMPI_Finalize();
+    if (before && !is_mapped("/mca_pmix_"))
+        fprintf(stderr, "without Open MPI's PMIx\n");
+    return error;
 }
 
 /* In front of libc's for all of the process, as is `read`. */
