@@ -31,7 +31,7 @@ test-hosts: build ## the suites over engine tcp, with 2 to 5 ranks that play two
 	for ranks in 2 3 4 5; do build/bin/conform --engine tcp --ranks $$ranks --hosts 2 || exit 1; done
 	build/bin/faults --engine tcp --hosts 2
 
-test-testbed: build ## the suites over engine tcp on network namespaces, as root: RANKS (1 to 7) over HOSTS (2, 4); an hour in all
+test-testbed: build ## the suites over ENGINE (tcp) on network namespaces, as root: RANKS (1 to 7) over HOSTS (2, 4); an hour in all
 	@scripts/need-packages testbed
 	tests/tools/testbed_suites_test.sh build/bin whole
 

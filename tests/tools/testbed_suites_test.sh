@@ -1,6 +1,7 @@
 #!/bin/bash
 # testbed_suites_test.sh BIN [short|whole] - the suites with ranks on the hosts of a test bed, each a network namespace; where none
-# can be made, on hosts that are played. docs/faults.md F35. RANKS and HOSTS, lists of numbers, choose what `whole` runs.
+# can be made, on hosts that are played. docs/faults.md F35. RANKS and HOSTS, lists of numbers, choose what `whole` runs, and
+# ENGINE (tcp) on what.
 bin=$(realpath "${1:?usage: $0 FOLDER_OF_PROGRAMS [short|whole]}")
 how=${2:-short}
 bed=$(dirname "$0")/../../scripts/testbed
@@ -10,6 +11,7 @@ failed=0
 if [ "$(id -u)" = 0 ] && "$bed" --name "$name" up 4 2>/dev/null; then
     trap '"$bed" --name "$name" down' EXIT
     on=(--testbed "$name")
+    export UCX_NET_DEVICES=eth0
     echo "on network namespaces"
 else
     on=()
@@ -20,7 +22,7 @@ fi
 suite() {
     program=$1
     shift
-    "$bin/$program" --engine tcp "$@" ${on[@]+"${on[@]}"} >"/tmp/$name.log" 2>&1
+    "$bin/$program" --engine "${ENGINE:-tcp}" "$@" ${on[@]+"${on[@]}"} >"/tmp/$name.log" 2>&1
     status=$?
     summary=$(grep -E '^\[  (PASSED|FAILED)  \]|^soak:' "/tmp/$name.log" | sort -u | head -n 12 | tr '\n' ' ')
     echo "$program $*: $summary"

@@ -232,19 +232,40 @@ static int quieted_context(const cohi_ucx_link *link, const cohi_op *op)
     return -1;
 }
 
+/* Whether it is the op's, or is to be completed by it. */
+static bool is_of(const cohi_ucx_request *request, const cohi_op *op, int quieted)
+{
+    return request->part.op == op
+           || (!request->part.op && request->counted && (int)request->context == quieted);
+}
+
+/* Whether UCX has bytes of the caller's memory. */
+static bool holds_memory(const cohi_ucx_request *request)
+{
+    return request->landing || (request->sending && request->source);
+}
+
+bool cohi_ucx_requests_hold_memory(const cohi_ucx_link *link, const cohi_op *op)
+{
+    int quieted = quieted_context(link, op);
+    for (const cohi_ucx_request *request = link->requests.first; request; request = request->next)
+        if (is_of(request, op, quieted) && holds_memory(request))
+            return true;
+    return false;
+}
+
 bool cohi_ucx_requests_withdraw(cohi_ucx_link *link, const cohi_op *op)
 {
-    int context = quieted_context(link, op);
+    int quieted = quieted_context(link, op);
     bool intact = true;
     for (cohi_ucx_request *request = link->requests.first; request; request = request->next) {
-        bool own = request->part.op == op;
-        if (!own && (request->part.op || !request->counted || (int)request->context != context))
+        if (!is_of(request, op, quieted))
             continue;
         request->target = request->landing ? request->target : NULL;
-        if (request->landing || (request->sending && request->source)) {
+        if (holds_memory(request)) {
             request->status = COH_TRANSPORT;
             intact = false;
-        } else if (own) {
+        } else if (request->part.op == op) {
             cohi_ucx_part_end(link->endpoint, &request->part, COH_TRANSPORT);
         }
     }

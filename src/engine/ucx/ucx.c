@@ -16,6 +16,10 @@
  * its silence would be a loss. */
 #define KEEPALIVE_NS COHI_NS_PER_S
 
+/* How long an operation that is given up may go on. Where the other side lives that is seldom more than it takes to
+ * connect. */
+#define GO_ON_NS COHI_NS_PER_S
+
 /* How long UCX may take to let go of an operation's memory once its link is closed by force. */
 #define CANCEL_NS (5 * COHI_NS_PER_S)
 
@@ -261,10 +265,20 @@ static bool is_done(cohi_endpoint *endpoint, const void *op)
     return !((const cohi_op *)op)->internal;
 }
 
-/* UCX lets go of a caller's memory only with the whole link. */
+static bool is_without_memory(cohi_endpoint *endpoint, const void *op)
+{
+    for (int i = 0; i < endpoint->made_count; i++)
+        if (cohi_ucx_requests_hold_memory(endpoint->made[i], op))
+            return false;
+    return true;
+}
+
+/* UCX lets go of a caller's memory only with the whole link. So what it has may end by itself, as it does where the call
+ * was refused on another rank, and the two are needed to each other. */
 static void ucx_cancel(cohi_endpoint *endpoint, cohi_op *op)
 {
     cohi_ucx_lock(endpoint);
+    (void)cohi_ucx_step_until(endpoint, is_without_memory, op, GO_ON_NS);
     for (int i = 0; i < endpoint->made_count; i++)
         if (!cohi_ucx_requests_withdraw(endpoint->made[i], op))
             cohi_ucx_link_end(endpoint->made[i], COHI_LOSS_LINK);

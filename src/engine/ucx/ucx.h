@@ -144,6 +144,9 @@ void cohi_ucx_request_answered(cohi_ucx_request *request);
 /* Ends what UCX does not have; what it has ends by its callbacks. */
 void cohi_ucx_requests_drop(cohi_ucx_link *link);
 
+/* Whether UCX has bytes of the caller's memory for the op. */
+bool cohi_ucx_requests_hold_memory(const cohi_ucx_link *link, const cohi_op *op);
+
 /* Nobody waits for the op's requests any more, and of a quiet for those that it was to complete. False:
  * UCX has bytes of the caller's memory, so that the link must end. */
 bool cohi_ucx_requests_withdraw(cohi_ucx_link *link, const cohi_op *op);
