@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,18 +139,37 @@ static void let_work(const cohi_mpi_library *mpi)
         (void)mpi->MPI_Iprobe(MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &flag, &ignored);
 }
 
-/* Nobody need wait for a process that does not finalize MPI, nor for those that hear of it. */
+static bool is_sent(const cohi_mpi_library *mpi, MPI_Request *request)
+{
+    int done = 0;
+    MPI_Status ignored;
+    return mpi->MPI_Test(request, &done, &ignored) != MPI_SUCCESS || done;
+}
+
+/* Nobody need wait for a process that does not finalize MPI, nor for those that hear of it. Where the two never talked
+ * MPI has to connect them first. */
 static void tell_spoiled(const cohi_mpi_library *mpi)
 {
     static const char word = NOT_IN_ORDER;
-    int rank = 0, size = 1;
-    MPI_Request request; /* never done: the process ends */
+    int rank = 0, size = 1, told = 0;
+    sigset_t broken_pipe;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE); /* one of them may be gone */
+    pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL);
     (void)mpi->MPI_Comm_rank(mpi->world, &rank);
     (void)mpi->MPI_Comm_size(mpi->world, &size);
     (void)mpi->MPI_Comm_set_errhandler(mpi->world, mpi->errors_return);
-    for (int i = 0; i < size; i++)
-        if (i != rank)
-            (void)mpi->MPI_Isend(&word, 1, mpi->byte, i, SETTLE_TAG, mpi->world, &request);
+    MPI_Request *requests = calloc((size_t)size, sizeof *requests);
+    for (int i = 0; requests && i < size; i++)
+        if (i != rank
+            && mpi->MPI_Isend(&word, 1, mpi->byte, i, SETTLE_TAG, mpi->world, &requests[told])
+                   == MPI_SUCCESS)
+            told++;
+    uint64_t began_ns = cohi_now_ns();
+    for (int i = 0; i < told; i++)
+        while (!is_sent(mpi, &requests[i]) && cohi_now_ns() - began_ns < MEET_NS)
+            pause_from(began_ns);
+    free(requests);
     let_work(mpi);
 }
 
