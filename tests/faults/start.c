@@ -281,8 +281,8 @@ static void another_secret(test_rank *self)
         layout.secret[0] ^= 1;
         cohi_unique_id_write(&layout, &forged);
         CHECK_STATUS(coh_init_unique_id(&forged, 1, self->size, NULL, &world), COH_TRANSPORT);
-        CHECK_SAYS("closed the connection of rank 1: it is of another job, or the unique id "
-                   "differs");
+        CHECK_SAYS("closed the connection of rank 1: it is of another job, or its unique id or "
+                   "secret differs");
     }
     join_and_leave(self);
 }
