@@ -67,9 +67,10 @@ static inline size_t cohi_pieces_of(size_t count, size_t most)
 enum { COHI_ALIGN = 64 }; /* of the parts of a workspace */
 
 /*
- * How long the pieces of `count` elements of `size` bytes are, none longer than `most`. Two are about equal, since
- * nothing would be moved beside a long one followed by a short one: an all_reduce of 64 KiB in chunks of 63 and 1 KiB took
- * 41 us over TCP on the loopback of a Zen 5, of 32 and 32 KiB 34. More than two took no less time when they were equal.
+ * How long to make the pieces of `count` elements of `size` bytes; none is longer than `most`. If there are two, they are
+ * about equal: the second can then be sent while the first is received and combined, which a very short one does not
+ * give time for. An all_reduce of 64 KiB over TCP on the loopback of a Zen 5 took 41 us in chunks of 63 and 1 KiB, and 34 in
+ * two of 32 KiB. Equal pieces made no difference where there are more than two.
  */
 static inline size_t cohi_piece_length(size_t count, size_t size, size_t most)
 {

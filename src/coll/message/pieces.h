@@ -2,7 +2,8 @@
  * pieces.h - long messages between members, cut into pieces so that peers keep seeing progress.
  *
  * Both sides cut alike: a message goes as pieces of COHI_PIECE_BYTES and a rest, or, where it is
- * combined with what the receiver has or is short, as chunks of COHI_CHUNK_BYTES that stay in the cache.
+ * combined with what the receiver has or is short, as chunks of at most COHI_CHUNK_BYTES that stay in the cache
+ * (cohi_piece_length).
  */
 #ifndef COHI_COLL_MESSAGE_PIECES_H
 #define COHI_COLL_MESSAGE_PIECES_H
