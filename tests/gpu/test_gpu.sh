@@ -9,15 +9,19 @@
 # each process a part of it (SHARE). What waits on the card without MPS runs alone.
 #
 # REPEAT=20   how often a rank is killed in each collective        DELAYED=100  runs with random delays
-# JOBS=5      steps at a time                                      SHARE=12     percent of the card that MPS gives a process
+# JOBS=3      steps at a time, of up to four processes             SHARE=8      percent of the card that MPS gives a process:
+#                                                                               by itself what fits JOBS steps
+# KINDS='barrier scan'  collectives in which a rank is killed; all of them by default, and a signal
 # OUT=FOLDER  keeps the output of all that fails, and of what is measured
-# STAGES=...  some of: alone threads mps turns hosts killed delayed eight examples sanitizer in_kernel nvshmem; all by default
+# STAGES=...  some of: alone threads mps turns hosts killed_turns killed_mps killed_threads delayed eight examples sanitizer
+#             in_kernel nvshmem killed_nvshmem beside_nvshmem; all by default
 set -u
 
 build=$(cd "${1:?usage: test_gpu.sh BUILD}" && pwd) || exit 2
-REPEAT=${REPEAT:-20} DELAYED=${DELAYED:-100} JOBS=${JOBS:-5} SHARE=${SHARE:-12}
-STAGES=${STAGES:-turns killed hosts mps threads delayed eight examples alone sanitizer in_kernel nvshmem}
-collectives='barrier all_reduce reduce reduce_scatter all_gather gather scatter broadcast all_to_all scan scan_exclusive'
+REPEAT=${REPEAT:-20} DELAYED=${DELAYED:-100} JOBS=${JOBS:-3} SHARE=${SHARE:-$((100 / (4 * ${JOBS:-3})))}
+STAGES=${STAGES:-turns killed_turns killed_mps killed_threads hosts mps threads delayed eight examples alone sanitizer in_kernel \
+    nvshmem killed_nvshmem beside_nvshmem}
+KINDS=${KINDS:-barrier all_reduce reduce reduce_scatter all_gather gather scatter broadcast all_to_all scan scan_exclusive its_signal}
 work=$(mktemp -d) || exit 1
 steps=0
 server=
@@ -193,17 +197,24 @@ eight() {
 }
 
 killed_in() { # TITLE ENGINE
-    for kind in $collectives its_signal; do
+    for kind in $KINDS; do
         suite "killed before $kind, $1" "$build/bin/gpu" --engine "$2" --ranks 4 --case "killed_before_$kind" \
             --repeat "$REPEAT"
     done
 }
 
-killed() {
+killed_turns() {
     without_mps
     killed_in 'processes without MPS' shm
+}
+
+killed_mps() {
     with_mps || { skip "killed with MPS" "there is no MPS"; return; }
     killed_in 'processes with MPS' shm
+}
+
+killed_threads() {
+    with_mps || without_mps
     killed_in threads threads
 }
 
@@ -217,12 +228,15 @@ delayed() {
     done
 }
 
-# Heaps on a card from NVSHMEM: both suites, its calls where nothing is mapped, ranks that die,
-# the examples; and a figure for each operation beside NVSHMEM's own call.
-nvshmem() {
+has_nvshmem() { # WHAT
     local why
-    with_mps || { skip "engine nvshmem" "nvidia-cuda-mps-control is not there, or does not start"; return; }
-    why=$("$build/bin/cohort" run -n 2 --engine nvshmem true 2>&1) || { skip "engine nvshmem" "$why"; return; }
+    with_mps || { skip "$1" "nvidia-cuda-mps-control is not there, or does not start"; return 1; }
+    why=$("$build/bin/cohort" run -n 2 --engine nvshmem true 2>&1) || { skip "$1" "$why"; return 1; }
+}
+
+# Heaps on a card from NVSHMEM: both suites, its calls where nothing is mapped, the examples.
+nvshmem() {
+    has_nvshmem "engine nvshmem" || return
     both nvshmem nvshmem '4 2'
     for ranks in 4 2; do
         for case in puts_and_gets_by_calls the_rest_by_calls collectives_by_calls; do
@@ -234,18 +248,31 @@ nvshmem() {
                 --ranks $ranks --case "lengths_of_$kind"
         done
     done
-    killed_in nvshmem nvshmem
     for ranks in 1 2 4; do
         for program in ring halo shift train_step; do
             program "example $program on nvshmem, $ranks ranks" "$build/bin/cohort" run -n $ranks --engine nvshmem \
                 "$build/bin/cuda_$program"
         done
     done
+}
+
+# Ranks that die between operations of engine nvshmem, and in the kernel of one.
+killed_nvshmem() {
+    has_nvshmem "killed, nvshmem" || return
+    killed_in nvshmem nvshmem
+    wait
     local together=
     own_mps 25
     COHORT_TEST_BREAK_MPS=1 suite 'killed in its kernel, nvshmem' "$build/bin/gpu" --engine nvshmem --ranks 4 \
         --case killed_in_its_kernel
     stop_mps
+}
+
+# A figure for each operation beside NVSHMEM's own call.
+beside_nvshmem() {
+    wait
+    local together=
+    has_nvshmem "engine nvshmem beside NVSHMEM" || return
     for ranks in 2 4; do
         with_mps $((100 / ranks))
         program "engine nvshmem beside NVSHMEM, $ranks ranks" "$build/bin/cohort" bench gpu -n $ranks --engine nvshmem \

@@ -264,8 +264,21 @@ struct part {
     uint64_t target_first, count;
 };
 
+/* Whether the members of an all_gather store their blocks to all targets. So each block is read once; but they move as
+ * much as each other only where the blocks are of one length. The same on all members. */
+__device__ inline bool is_pushed(const cohi_cuda_call &call, const lists &lists)
+{
+    unsigned all = ~0u;
+    bool even = true;
+    for (int member = 0; member < call.size; member++) {
+        all &= lists.buffers_of[member];
+        even &= call.members[member].count == call.members[0].count;
+    }
+    return all & COHI_CUDA_TARGET_SHARED && (even || !(all & COHI_CUDA_SOURCE_SHARED));
+}
+
 /* This member's part of a reduction, or the `round`-th of a copy. */
-__device__ inline part part_of(const cohi_cuda_call &call, int round)
+__device__ inline part part_of(const cohi_cuda_call &call, int round, bool pushed)
 {
     uint64_t slice = slice_count(call, call.count);
     uint64_t first = slice * static_cast<uint64_t>(call.index),
@@ -285,6 +298,8 @@ __device__ inline part part_of(const cohi_cuda_call &call, int round)
     case GATHER:
         return {me, 1, 0, call.root, 1, call.members[me].first, call.members[me].count};
     case ALL_GATHER:
+        if (pushed)
+            return {me, 1, 0, 0, all, call.members[me].first, call.members[me].count};
         return {member, 1, 0, me, 1, call.members[member].first, call.members[member].count};
     case ALL_TO_ALL:
         return {member,
@@ -321,14 +336,26 @@ template <int OP> struct scanner<bytes_only, OP> {
     }
 };
 
+/* The round of a copy in which this member is its own source: the others need not have come. */
+__device__ inline void own_round(const cohi_cuda_call &call)
+{
+    const cohi_cuda_member &me = call.members[call.index];
+    if (call.kind == ALL_TO_ALL)
+        copy_range(reinterpret_cast<char *>(call.target) + me.first * call.element,
+                   reinterpret_cast<const char *>(call.source) + me.first * call.element,
+                   me.count * call.element, grid_crowd());
+}
+
 template <class type, int OP>
 __device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
 {
-    int rounds = call.kind == ALL_GATHER || call.kind == ALL_TO_ALL ? call.size : 1;
+    bool pushed = call.kind == ALL_GATHER && is_pushed(call, lists);
+    int first = call.kind == ALL_TO_ALL; /* behind own_round */
+    int rounds = call.kind == ALL_TO_ALL || (call.kind == ALL_GATHER && !pushed) ? call.size : 1;
     int i = static_cast<int>(threadIdx.x);
-    for (int round = 0; round < rounds; round++) {
-        part part = part_of(call, round);
-        if (round > 0)
+    for (int round = first; round < rounds; round++) {
+        part part = part_of(call, round, pushed);
+        if (round > first)
             __syncthreads();
         if (i < part.sources)
             lists.sources[i] = lists.source_of[part.from + i] + part.source_first * call.element;
@@ -367,8 +394,9 @@ __device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists
         return !(root & COHI_CUDA_SOURCE_SHARED);
     case BROADCAST:
         return !targets || !(root & COHI_CUDA_SOURCE_SHARED);
-    case REDUCE_SCATTER:
     case ALL_GATHER:
+        return !sources && !targets;
+    case REDUCE_SCATTER:
         return !sources;
     case SCAN:
         return !sources || !targets;
@@ -388,7 +416,8 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
     auto read = [&](int member, const cohi_cuda_post &post) {
         read_post(call, lists, member, post);
     };
-    if (!meet_first(call, tick + 1, read))
+    if (!meet_first(
+            call, tick + 1, [&]() { own_round(call); }, read))
         return false;
     tick++;
     if (must_stage(call, lists))
@@ -447,6 +476,7 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
         if (member < call.size)
             read_post(call, lists, member, *post_of(call, call.index, member, 0));
         __syncthreads();
+        own_round(call);
         direct_work<type, OP>(call, lists);
         return;
     }

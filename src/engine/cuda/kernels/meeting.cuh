@@ -421,17 +421,21 @@ __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)
 
 /*
  * The same at the beginning of a kernel, which has stored nothing: what was on the stream before is there for all
- * to see, so that no fence is needed. Each member's post is told to `read` by the thread that has waited for it.
+ * to see, so that no fence is needed. All threads call `meanwhile` while the posts are on their way: what needs no
+ * other member. Each member's post is told to `read` by the thread that has waited for it.
  */
-template <class reader>
-__device__ inline bool meet_first(const cohi_cuda_call &call, uint32_t tick, reader read)
+template <class worker, class reader>
+__device__ inline bool meet_first(const cohi_cuda_call &call, uint32_t tick, worker meanwhile,
+                                  reader read)
 {
     hold_up(call.delay);
     bool good = true;
     int member = static_cast<int>(threadIdx.x);
+    if (member < call.size)
+        write_post(call, post_of(call, member, call.index, blockIdx.x), tick);
+    meanwhile();
     if (member < call.size) {
         cohi_cuda_post post;
-        write_post(call, post_of(call, member, call.index, blockIdx.x), tick);
         good = member == call.index || take_post(call, member, tick, post);
         if (good)
             read(member, post);
