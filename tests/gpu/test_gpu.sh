@@ -213,8 +213,11 @@ killed_mps() {
     killed_in 'processes with MPS' shm
 }
 
+# Without MPS, one process at a time: contexts that take turns make each other's kernels wait.
 killed_threads() {
-    with_mps || without_mps
+    wait
+    local together=
+    without_mps
     killed_in threads threads
 }
 
@@ -237,7 +240,16 @@ has_nvshmem() { # WHAT
 # Heaps on a card from NVSHMEM: both suites, its calls where nothing is mapped, the examples.
 nvshmem() {
     has_nvshmem "engine nvshmem" || return
-    both nvshmem nvshmem '4 2'
+    for ranks in 4 2; do
+        suite "conform, nvshmem, $ranks ranks" "$build/bin/conform" --heap cuda --engine nvshmem --ranks $ranks
+    done
+    # By themselves: beside them, in which ranks are killed, other clients have lost the server.
+    wait
+    together=
+    for ranks in 4 2; do
+        suite "streams, nvshmem, $ranks ranks" "$build/bin/gpu" --engine nvshmem --ranks $ranks
+    done
+    together=yes
     for ranks in 4 2; do
         for case in puts_and_gets_by_calls the_rest_by_calls collectives_by_calls; do
             COHORT_TEST_NVSHMEM_REACH=calls suite "$case, $ranks ranks" "$build/bin/gpu" --engine nvshmem --ranks $ranks \
