@@ -29,6 +29,7 @@ struct caller {
     int fd;
     bool ready;    /* there may be something to read */
     bool far;      /* it came over the network */
+    bool spoke;    /* something has come from it */
     cohi_tls *tls; /* it proves itself; NULL: it need not, or has */
     int proved;    /* the rank that it has proved to be */
     short events;  /* to wait for */
@@ -78,24 +79,40 @@ static void refuse(cohi_door *door, int index, uint64_t now)
         tell_refusals(door, now);
 }
 
+/* It has had its time. Over the network nothing is said to one that has not proved itself. */
+static void send_away(cohi_door *door, int index, uint64_t now)
+{
+    const struct caller *caller = &door->callers[index];
+    const cohi_frame later = cohi_link_frame(COHI_LINK_LATER, -1);
+    if (!caller->far && !caller->spoke)
+        (void)cohi_os_send(caller->fd, &later, sizeof later, NULL, 0, now);
+    refuse(door, index, now);
+}
+
 static void refuse_late(cohi_door *door, uint64_t now)
 {
     for (int i = door->count - 1; i >= 0; i--)
         if (now >= door->callers[i].since_ns
                        + (door->callers[i].far ? FAR_DEADLINE_NS : HELLO_DEADLINE_NS))
-            refuse(door, i, now);
+            send_away(door, i, now);
 }
 
-/* Makes a place by the one that has been silent for longest. */
+/* Whether `a` gives its place before `b` does: first those that are silent, then the older one. */
+static bool goes_first(const struct caller *a, const struct caller *b)
+{
+    return a->spoke != b->spoke ? !a->spoke : a->since_ns < b->since_ns;
+}
+
 static bool push_out(cohi_door *door, uint64_t now)
 {
-    int oldest = 0;
-    for (int i = 1; i < door->count; i++)
-        if (door->callers[i].since_ns < door->callers[oldest].since_ns)
-            oldest = i;
-    if (door->count == 0 || now < door->callers[oldest].since_ns + GRACE_NS)
+    int first = -1;
+    for (int i = 0; i < door->count; i++)
+        if (now >= door->callers[i].since_ns + GRACE_NS
+            && (first < 0 || goes_first(&door->callers[i], &door->callers[first])))
+            first = i;
+    if (first < 0)
         return false;
-    refuse(door, oldest, now);
+    send_away(door, first, now);
     return true;
 }
 
@@ -227,6 +244,7 @@ static int read_hello(const cohi_door *door, struct caller *caller)
     if (error)
         return error == EAGAIN ? PARTIAL : caller->got == 0 && error == ECONNRESET ? GONE : STRANGE;
     caller->got += got;
+    caller->spoke = true;
     if (caller->got < bytes)
         return PARTIAL;
     return open_hello(caller, bytes) && cohi_link_check_hello(&caller->hello) == 0
@@ -283,8 +301,10 @@ static bool sleep_at(cohi_door *door, bool crowded, uint64_t until_ns, struct po
     int filled = fill_set(door, crowded, others, count), shown = 0;
     if (cohi_os_poll(door->set, (size_t)filled, left_ms > 1000 ? 1000 : (int)left_ms) <= 0)
         return false;
-    for (int i = 0; i < door->count; i++)
+    for (int i = 0; i < door->count; i++) {
         door->callers[i].ready = door->set[i].revents != 0;
+        door->callers[i].spoke |= door->callers[i].ready;
+    }
     for (int i = 0; i < count; i++) {
         others[i].revents = door->set[filled - count + i].revents;
         shown += others[i].revents != 0;

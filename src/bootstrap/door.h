@@ -4,7 +4,8 @@
  * Any process of the host can connect to a name, and any machine to a port. Let in are processes of
  * the same user that send a whole hello with the job's secret, and over the network those that have
  * proved before that they know it. All connections are read at the same time, so a silent one
- * delays nobody; it is dropped after a second, or sooner when its place is needed. Refusals are
+ * delays nobody; it is dropped after a second, or sooner when its place is needed. It may be a rank
+ * that has no core to speak on: a process of the same user is told to call again. Refusals are
  * logged by one line at once, and from then on counted, with a line a second at most.
  */
 #ifndef COHI_BOOTSTRAP_DOOR_H

@@ -17,7 +17,8 @@ typedef struct cohi_joining {
     char host[COHI_HOST_NAME_BYTES];          /* its name, for people */
     char host_socket[COHI_SOCKET_NAME_BYTES]; /* where its leader listens */
     bool launched;                            /* by a launcher, which gave a board */
-    cohi_reach reach;                         /* of the root, by other leaders */
+    bool sent_away;     /* the one above was there, and told this one to call again */
+    cohi_reach reach;   /* of the root, by other leaders */
     pid_t root_process; /* at the other end of the link to it; 0: it is on another host */
     cohi_door *door;    /* of a leader */
     cohi_vigil vigil;

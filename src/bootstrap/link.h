@@ -24,6 +24,7 @@ typedef enum cohi_link_kind {
     COHI_LINK_GO = 7,      /* down: all have met */
     COHI_LINK_WAIT = 8,    /* down: `rank` still waits; the text, if any, says for whom */
     COHI_LINK_FAILED = 9,  /* it is over, and why; down with a rank: for that one alone */
+    COHI_LINK_LATER = 10,  /* down: the hello did not come in time; call again */
     COHI_LINK_KINDS
 } cohi_link_kind;
 

@@ -38,6 +38,11 @@ static coh_status keep_seeking(cohi_joining *self)
     double waited_s;
     bool warn = cohi_vigil_warns(&self->vigil, &waited_s);
     uint64_t now = cohi_now_ns();
+    if (now >= self->vigil.deadline_ns && self->sent_away)
+        return cohi_fail(COH_TIMED_OUT,
+                         "coh_init: rank %d did not hear rank %d within %.1f s "
+                         "(COHORT_INIT_TIMEOUT): others called and held its places",
+                         awaited_rank(self), group->rank, waited_s);
     if (now >= self->vigil.deadline_ns)
         return cohi_fail(COH_TIMED_OUT,
                          "coh_init: rank %d of %d did not come within %.1f s "
@@ -46,8 +51,8 @@ static coh_status keep_seeking(cohi_joining *self)
                          cohi_reach_describe(&self->reach, where));
     if (!warn && now < self->vigil.word_at_ns)
         return COH_OK;
-    snprintf(text, sizeof text, "has waited %.1f s in init for rank %d, which has not come",
-             waited_s, awaited_rank(self));
+    snprintf(text, sizeof text, "has waited %.1f s in init for rank %d, which %s", waited_s,
+             awaited_rank(self), self->sent_away ? "has not heard it" : "has not come");
     if (warn)
         cohi_log(COH_LOG_WARN, "rank %d %s", group->rank, text);
     cohi_tree_word(group, group->rank, warn ? text : "");
@@ -101,6 +106,14 @@ static coh_status fail_refused(const cohi_group *group, pid_t above)
     return cohi_tree_fail_link(ECONNRESET, group->up_rank);
 }
 
+/* The one above had no time to wait for the hello, as a rank that has no core sends none. */
+static void call_again(cohi_joining *self)
+{
+    cohi_link_close(&self->group->up);
+    self->root_process = 0;
+    self->sent_away = true;
+}
+
 /* Whether the last thing from above was not its reason, but that it closed the connection. */
 static bool is_broken(const cohi_group *group, coh_status status)
 {
@@ -137,6 +150,8 @@ static coh_status hear_root(cohi_joining *self, bool *welcome)
         refuse_child(group, frame->rank);
     else if (frame->kind == COHI_LINK_WELCOME && cohi_welcome_read(group))
         *welcome = true;
+    else if (frame->kind == COHI_LINK_LATER)
+        call_again(self);
     else
         return cohi_tree_fail_link(EPROTO, 0);
     return COH_OK;
@@ -216,8 +231,10 @@ static coh_status take_board(cohi_group *group)
     return status;
 }
 
-static coh_status await_welcome(cohi_group *group, pid_t leader)
+/* *joined: welcomed, and not told to call again. */
+static coh_status await_welcome(cohi_joining *self, pid_t leader, bool *joined)
 {
+    cohi_group *group = self->group;
     bool came;
     size_t most = cohi_welcome_bytes(group->size, group->size);
     coh_status status = cohi_tree_hear(group, most, true, &came);
@@ -226,15 +243,21 @@ static coh_status await_welcome(cohi_group *group, pid_t leader)
     if (status != COH_OK)
         return status;
     const cohi_frame *frame = &group->incoming.frame;
+    if (frame->kind == COHI_LINK_LATER) {
+        call_again(self);
+        return COH_OK;
+    }
     if (frame->kind != COHI_LINK_WELCOME || !cohi_welcome_read(group)) {
         cohi_tree_drop_fds(group);
         return cohi_tree_fail_link(EPROTO, group->up_rank);
     }
     group->up_rank = frame->rank;
-    return take_board(group);
+    status = take_board(group);
+    *joined = status == COH_OK;
+    return status;
 }
 
-/* *joined: welcomed. Else the host has no leader yet. */
+/* *joined: welcomed. Else the host has no leader yet, or it did not hear this rank. */
 static coh_status join_as_member(cohi_joining *self, bool *joined)
 {
     cohi_group *group = self->group;
@@ -250,8 +273,7 @@ static coh_status join_as_member(cohi_joining *self, bool *joined)
     if (status == COH_OK)
         status = greet(self, false);
     if (status == COH_OK)
-        status = await_welcome(group, leader);
-    *joined = status == COH_OK;
+        status = await_welcome(self, leader, joined);
     return status;
 }
 

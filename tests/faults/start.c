@@ -4,6 +4,7 @@
 #include "bootstrap/link.h"
 #include "faults.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,8 +208,19 @@ static bool raise_descriptor_limit(int needed)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
+/* Of a connection that the root has closed, or will close when all have joined. */
+static bool is_told_to_call_again(int fd)
+{
+    cohi_frame said;
+    bool told = cohi_os_receive(fd, &said, sizeof said, NULL, 0, NULL, UINT64_MAX) == 0
+                && said.kind == COHI_LINK_LATER;
+    cohi_os_close(fd);
+    return told;
+}
+
 /* All of them are connected before a rank is: those that are read one after the other would keep
- * the ranks waiting for longer than they wait. */
+ * the ranks waiting for longer than they wait. Those who give their places to others are told to call
+ * again, as they could be ranks that have no core to speak on. */
 static void silent_strangers(test_rank *self)
 {
     _Atomic uint64_t *called = self->shared;
@@ -220,12 +232,42 @@ static void silent_strangers(test_rank *self)
             CHECK((fds[i] = call_root(self)) >= 0);
         atomic_store(called, 1);
         join_and_leave(self);
+        int told = 0;
         for (int i = 0; i < SILENT; i++)
-            cohi_os_close(fds[i]);
+            told += is_told_to_call_again(fds[i]);
+        CHECK(told > 0);
     } else if (self->rank == 0 || CHECK(test_await(called, 1, 20))) {
         join_and_leave(self);
     }
     free(fds);
+}
+
+/* Rank 0 listens where ranks call, and sends all away before it joins itself. */
+static void send_all_away(const test_rank *self)
+{
+    const cohi_frame later = cohi_link_frame(COHI_LINK_LATER, -1);
+    cohi_id_layout layout;
+    char name[COHI_SOCKET_NAME_BYTES];
+    int listener, callers[TEST_RANKS_MAX];
+    CHECK_OK(cohi_unique_id_read(&self->ids[0], &layout));
+    cohi_unique_id_host_socket(&layout, "=", name);
+    if (!CHECK(cohi_os_local_listen(name, &listener) == 0))
+        return;
+    for (int i = 0; i < self->size - 1; i++)
+        while (cohi_os_accept(listener, &callers[i]) == EAGAIN)
+            test_sleep(0.001);
+    cohi_os_close(listener);
+    for (int i = 0; i < self->size - 1; i++) {
+        CHECK(cohi_os_send(callers[i], &later, sizeof later, NULL, 0, UINT64_MAX) == 0);
+        cohi_os_close(callers[i]);
+    }
+}
+
+static void sent_away_and_back(test_rank *self)
+{
+    if (self->rank == 0)
+        send_all_away(self);
+    join_and_leave(self);
 }
 
 struct refusals {
@@ -315,6 +357,8 @@ const test_case fault_start[] = {
          .victims = VICTIM(0), .environment = "COHORT_INIT_TIMEOUT=3 COHORT_WARN=0.2"),
     CASE(survivors_rejoin, "F4", ON_SHM, SIZE(3), .mode = TEST_UNJOINED, .victims = VICTIM(0)),
     CASE(silent_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
+         .environment = "COHORT_INIT_TIMEOUT=10"),
+    CASE(sent_away_and_back, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED,
          .environment = "COHORT_INIT_TIMEOUT=10"),
     CASE(babbling_strangers, "F23", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
     CASE(another_secret, "F24", ON_SHM, SIZE(3), .mode = TEST_UNJOINED),
