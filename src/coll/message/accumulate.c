@@ -20,6 +20,11 @@ bool cohi_partial_in_target(const cohi_call *call)
     return cohi_partial_same(call) && (call->team->mapped || call->whole);
 }
 
+bool cohi_partial_is_source(const cohi_call *call)
+{
+    return cohi_partial_same(call) && call->dtype != COH_BOOL;
+}
+
 static cohi_reduction between(const cohi_call *call, coh_reduce_op op)
 {
     cohi_reduction how = cohi_call_reduction(call);
@@ -32,7 +37,7 @@ void cohi_partial_load(const cohi_call *call, void *partial, const void *source,
 {
     if (call->dtype == COH_BOOL)
         cohi_partial_reduce(call, partial, (const void *const[]){source}, 1, count);
-    else if (cohi_partial_same(call))
+    else if (cohi_partial_is_source(call))
         cohi_bring(partial, source, count * call->element);
     else
         cohi_convert(partial, COH_F32, source, call->dtype, count);

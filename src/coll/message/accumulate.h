@@ -18,6 +18,9 @@ bool cohi_partial_same(const cohi_call *call);
  * another call: the target is then as it was. */
 bool cohi_partial_in_target(const cohi_call *call);
 
+/* Whether a member's own elements are a partial as they are: they need not be loaded. */
+bool cohi_partial_is_source(const cohi_call *call);
+
 /* From a member's own elements; from there into the target, after which the partial is spent (it
  * may be the target). */
 void cohi_partial_load(const cohi_call *call, void *partial, const void *source, size_t count);

@@ -151,7 +151,9 @@ size_t cohi_binomial_reduce_workspace(const cohi_call *call)
            + (reduces_in_target(call) ? 0 : cohi_part_bytes(partial));
 }
 
-static coh_status collect(cohi_call *call, const struct node *node, char *partial, char *buffers)
+/* *own: what this member has, from the first child on `partial`. */
+static coh_status collect(cohi_call *call, const struct node *node, const char **own, char *partial,
+                          char *buffers)
 {
     coh_status status = COH_OK;
     for (int bit = 1; bit < node->low && status == COH_OK; bit *= 2) {
@@ -159,8 +161,9 @@ static coh_status collect(cohi_call *call, const struct node *node, char *partia
             break;
         int child = member_at(call, node->at + bit);
         const cohi_flow flow = {
-            .to = child, .from = child, .into = partial, .in_count = call->count};
+            .to = child, .from = child, .own = *own, .into = partial, .in_count = call->count};
         status = cohi_flow_run(call, &flow, buffers);
+        *own = partial;
     }
     return status;
 }
@@ -173,8 +176,10 @@ coh_status cohi_binomial_reduce(cohi_call *call)
     char *at = call->workspace, *partial = call->target;
     if (!reduces_in_target(call))
         partial = cohi_part_take(&at, call->count * cohi_partial_size(call));
-    cohi_partial_load(call, partial, call->source, call->count);
-    coh_status status = collect(call, &node, partial, at);
+    const char *own = cohi_partial_is_source(call) ? call->source : partial;
+    if (own == partial)
+        cohi_partial_load(call, partial, call->source, call->count);
+    coh_status status = collect(call, &node, &own, partial, at);
     if (status != COH_OK)
         return status;
     if (node.at == 0) {
@@ -182,7 +187,7 @@ coh_status cohi_binomial_reduce(cohi_call *call)
         return COH_OK;
     }
     int parent = member_at(call, node.at - node.low);
-    const cohi_flow up = {.to = parent, .out = partial, .out_count = call->count, .from = parent};
+    const cohi_flow up = {.to = parent, .out = own, .out_count = call->count, .from = parent};
     return cohi_flow_run(call, &up, at);
 }
 

@@ -156,10 +156,9 @@ static void combine(const struct stream *stream, size_t number)
 {
     const cohi_flow *flow = stream->flow;
     cohi_span come = chunk_of(stream, flow->in_count, number);
-    char *into = flow->into + come.first * stream->size;
-    const char *in = buffer_of(stream, number);
-    cohi_partial_combine(stream->call, into, flow->in_first ? in : into, flow->in_first ? into : in,
-                         come.count);
+    const char *own = flow->own + come.first * stream->size, *in = buffer_of(stream, number);
+    cohi_partial_combine(stream->call, flow->into + come.first * stream->size,
+                         flow->in_first ? in : own, flow->in_first ? own : in, come.count);
 }
 
 coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers)

@@ -49,15 +49,17 @@ coh_status cohi_pieces_send(cohi_call *call, int to, const char *out, size_t byt
 coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes);
 
 /*
- * Sends elements of the partial type (accumulate.h) to one member, and combines those that come from
- * another into `into`; the next chunks are on their way while one is combined. `out` may be `into`:
- * what is sent is what was there before. A member with nothing to send or receive has a count of 0.
+ * Sends elements of the partial type (accumulate.h) to one member, and puts those that come from
+ * another, combined with this member's `own`, into `into`; the next chunks are on their way while one is
+ * combined. `out`, `own` and `into` may be the same: what is sent is what was there before. A member with
+ * nothing to send or receive has a count of 0.
  */
 typedef struct cohi_flow {
     int to;
     const char *out;
     size_t out_count;
     int from;
+    const char *own;
     char *into;
     size_t in_count;
     bool in_first; /* what comes is the left operand */

@@ -29,6 +29,7 @@ static coh_status double_back(cohi_call *call, char *partial, char *buffers)
                                 .out = partial,
                                 .out_count = sends ? call->count : 0,
                                 .from = receives ? index - far : index,
+                                .own = partial,
                                 .into = partial,
                                 .in_count = receives ? call->count : 0,
                                 .in_first = true};

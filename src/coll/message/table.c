@@ -59,13 +59,12 @@ static double pipeline(const cohi_model *model, int hops, double bytes)
 
 /* ---- all_reduce ---- */
 
-/* Copying the source, then a message and a reduction of everything each doubling, and copying the
- * result; one more of both, and a message back, where members are folded. */
+/* A message and a reduction of everything each doubling; one more of both, and a message back, where members are
+ * folded. */
 static double doubling_all_reduce(const cohi_model *model, int ranks, double bytes)
 {
     int steps = doublings(cohi_power_below(ranks)), folds = is_power(ranks) ? 0 : 1;
-    return model->call + 2 * cohi_model_copy(model, bytes)
-           + (steps + folds) * (cohi_model_reduce(model, bytes) + further(model, bytes))
+    return model->call + (steps + folds) * (cohi_model_reduce(model, bytes) + further(model, bytes))
            + messages(model, steps + 2 * folds, bytes);
 }
 
@@ -75,8 +74,7 @@ static double halving_all_reduce(const cohi_model *model, int ranks, double byte
 {
     int group = cohi_power_below(ranks), folds = is_power(ranks) ? 0 : 1;
     double moved = bytes * (group - 1) / group;
-    return model->call + cohi_model_copy(model, bytes)
-           + folds * (messages(model, 2, bytes) + cohi_model_reduce(model, bytes))
+    return model->call + folds * (messages(model, 2, bytes) + cohi_model_reduce(model, bytes))
            + messages(model, 2 * doublings(group), 0) + 2 * moved * model->message_byte
            + further(model, moved) + cohi_model_reduce(model, moved);
 }
@@ -103,8 +101,7 @@ static double pairwise_all_reduce(const cohi_model *model, int ranks, double byt
 static double binomial_reduce(const cohi_model *model, int ranks, double bytes)
 {
     int steps = doublings(ranks);
-    return model->call + cohi_model_copy(model, bytes) + messages(model, steps, bytes)
-           + steps * cohi_model_reduce(model, bytes);
+    return model->call + messages(model, steps, bytes) + steps * cohi_model_reduce(model, bytes);
 }
 
 /* As all_reduce; the second burst goes to the root alone, with as many bytes. */
