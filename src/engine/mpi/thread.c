@@ -1,4 +1,5 @@
 #include "engine/mpi/mpi.h"
+#include "engine/modules/aside.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,15 +17,13 @@ enum { STEPS_AT_ONCE = 64 };
  * often followed by the next question, then it rests for ever longer.
  *
  * A rank that waits looks itself, and a thread that looks too takes its core, the lock and what has come for it. So while
- * ranks look the thread stands aside, and sees after each period whether they still do. One that is about to sleep calls
- * it. What comes for a rank that has just ended its wait, and computes, is late by a period at most.
+ * ranks look the thread stands aside (engine/modules/aside.h). One that is about to sleep calls it.
  */
 #define LOOK_NS       (200 * COHI_NS_PER_US)
 #define LONG_FRAME_NS (2 * COHI_NS_PER_MS)
 #define MOVING_NS     (20 * COHI_NS_PER_MS)
 #define SHORT_NS      (50 * COHI_NS_PER_US)
 #define LONG_NS       COHI_NS_PER_MS
-#define PERIOD_NS     (250 * COHI_NS_PER_US)
 #define SLACK_NS      1000ul /* by which the kernel may be late; by itself 50 us */
 
 /* The longest that the time between two ticks counts, in ticks: more means that this process itself
@@ -84,9 +83,11 @@ static bool are_looking(cohi_endpoint *endpoint, unsigned *seen)
 static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
 {
     bool called;
+    uint64_t period_ns = COHI_ASIDE_FIRST_NS;
     atomic_store(&endpoint->has_way, true);
     do {
-        called = rest(endpoint, PERIOD_NS);
+        called = rest(endpoint, period_ns);
+        period_ns = cohi_aside_next(period_ns, COHI_ASIDE_LATE_NS);
     } while (!called && !endpoint->stopping && are_looking(endpoint, seen)
              && cohi_now_ns() - endpoint->last_tick_ns < endpoint->tick_ns);
     atomic_store(&endpoint->has_way, false);

@@ -2,11 +2,12 @@
  * poll.c - a rank that waits reads its links itself: no thread has to be woken, and none takes its core.
  *
  * Links are in a set of their own, which is in the thread's. The first look of a rank takes it out; a
- * timer then lets the thread see whether ranks still look. It puts the set back when none did since it
- * rang last, and so does a rank that is about to sleep. So what arrives for a rank that has just
- * ended its wait, and computes, is late by two periods at most.
+ * timer then lets the thread see whether ranks still look (engine/modules/aside.h). It puts the set back when
+ * none did since it rang last, and so does a rank that is about to sleep. So what arrives for a rank that has
+ * just ended its wait, and computes, is late by two periods at most.
  */
 #include "engine/tcp/tcp.h"
+#include "engine/modules/aside.h"
 
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -16,9 +17,6 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-/* Each ring costs a rank that polls some 5 us of its core. */
-#define PERIOD_NS (250 * COHI_NS_PER_US)
 
 /* Up to so many links are read without asking which. An empty read takes about as long as the question. */
 enum { ASKED_ALL = 4, EVENTS = 16 };
@@ -44,9 +42,22 @@ static void change_hands(cohi_endpoint *endpoint, bool taken)
     cohi_tcp_poll *poll = &endpoint->poll;
     pthread_mutex_lock(&poll->lock);
     if (atomic_load(&poll->taken) != taken) {
-        set_timer(endpoint, taken ? PERIOD_NS : 0);
+        poll->period_ns = COHI_ASIDE_FIRST_NS;
+        set_timer(endpoint, taken ? poll->period_ns : 0);
         heed_links(endpoint, !taken);
         atomic_store(&poll->taken, taken);
+    }
+    pthread_mutex_unlock(&poll->lock);
+}
+
+static void ring_later(cohi_endpoint *endpoint)
+{
+    cohi_tcp_poll *poll = &endpoint->poll;
+    pthread_mutex_lock(&poll->lock);
+    uint64_t next_ns = cohi_aside_next(poll->period_ns, COHI_ASIDE_LATE_NS / 2);
+    if (atomic_load(&poll->taken) && next_ns > poll->period_ns) {
+        poll->period_ns = next_ns;
+        set_timer(endpoint, next_ns);
     }
     pthread_mutex_unlock(&poll->lock);
 }
@@ -60,6 +71,8 @@ void cohi_tcp_poll_look(cohi_endpoint *endpoint)
         return;
     if (calls == poll->seen)
         change_hands(endpoint, false);
+    else
+        ring_later(endpoint);
     poll->seen = calls;
 }
 

@@ -267,7 +267,8 @@ typedef struct cohi_tcp_poll {
     atomic_int taken;     /* a rank polls: the thread does not hear of links */
     atomic_uint calls;    /* of ranks that poll */
     unsigned seen;        /* of them, when the timer rang last */
-    pthread_mutex_t lock; /* taking and giving back */
+    uint64_t period_ns;   /* of the timer */
+    pthread_mutex_t lock; /* taking and giving back, and the period */
 } cohi_tcp_poll;
 
 /* ---- the endpoint ---- */

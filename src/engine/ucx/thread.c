@@ -1,4 +1,5 @@
 #include "engine/ucx/ucx.h"
+#include "engine/modules/aside.h"
 
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -34,12 +35,9 @@ void cohi_ucx_thread_wake(cohi_endpoint *endpoint)
 
 /*
  * A rank that waits takes what comes itself, and a thread that UCX woke for each of it would only take its core and
- * the lock. So while ranks look the thread stands aside, and sees after each period whether they still do. One
- * that is about to sleep wakes it. What comes for a rank that has just ended its wait, and computes, is late
- * by a period at most.
+ * the lock. So while ranks look the thread stands aside (engine/modules/aside.h). One that is about to sleep wakes it.
  */
-#define PERIOD_NS (250 * COHI_NS_PER_US)
-#define SLACK_NS  1000ul /* by which the kernel may be late; by itself 50 us */
+#define SLACK_NS 1000ul /* by which the kernel may be late; by itself 50 us */
 
 void cohi_ucx_thread_resume(cohi_endpoint *endpoint)
 {
@@ -110,12 +108,13 @@ static void sleep_until_event(cohi_endpoint *endpoint)
  * the way was given. */
 static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
 {
-    const struct timespec period = {.tv_nsec = PERIOD_NS};
+    struct timespec period = {.tv_nsec = COHI_ASIDE_FIRST_NS};
     struct pollfd source = {.fd = endpoint->wake, .events = POLLIN};
     bool woken = false;
     atomic_store(&endpoint->has_way, true);
     do {
         woken = ppoll(&source, 1, &period, NULL) > 0;
+        period.tv_nsec = (long)cohi_aside_next((uint64_t)period.tv_nsec, COHI_ASIDE_LATE_NS);
     } while (!woken && are_looking(endpoint, seen) && time_left_ms(endpoint) > 0);
     atomic_store(&endpoint->has_way, false);
     if (woken)
