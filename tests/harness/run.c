@@ -73,16 +73,18 @@ void test_play_host(int rank, int ranks)
     setenv("COHORT_HOST", name, 1);
 }
 
-/* The same for MPI: TCP alone. More ranks than cores are ordinary here, and root may be. */
-static void set_mpi_environment(void)
+/* The same for MPI: TCP alone. More ranks than cores are ordinary here, and root may be. The launcher is on the first
+ * host of a test bed, and listens there where ranks on the others reach it. */
+static void set_mpi_environment(const char *device)
 {
-    static const char *const variables[][2] = {
+    const char *const variables[][2] = {
         {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
         {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
         {"OMPI_MCA_pml", "ob1"},
         {"OMPI_MCA_btl", "tcp,self"},
-        {"OMPI_MCA_btl_tcp_if_include", "lo"},
-        {"OMPI_MCA_oob_tcp_if_include", "lo"},
+        {"OMPI_MCA_btl_tcp_if_include", device},
+        {"OMPI_MCA_oob_tcp_if_include", device},
+        {"PMIX_MCA_ptl_tcp_if_include", device},
         {"OMPI_MCA_osc", "^ucx"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
@@ -104,9 +106,10 @@ void test_use_engine(const char *engine)
     else if (test_uses_card())
         unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
     setenv("UCX_TLS", "tcp,self", 0); /* hosts that are played could reach each other's memory */
-    setenv("UCX_NET_DEVICES", "lo", 0);
+    const char *device = test_bed ? "eth0" : "lo";
+    setenv("UCX_NET_DEVICES", device, 0);
     if (test_needs_places(engine))
-        set_mpi_environment();
+        set_mpi_environment(device);
 }
 
 static void set_environment(const test_job *job)

@@ -11,7 +11,6 @@ failed=0
 if [ "$(id -u)" = 0 ] && "$bed" --name "$name" up 4 2>/dev/null; then
     trap '"$bed" --name "$name" down' EXIT
     on=(--testbed "$name")
-    export UCX_NET_DEVICES=eth0
     echo "on network namespaces"
 else
     on=()
