@@ -84,7 +84,7 @@ static void send_away(cohi_door *door, int index, uint64_t now)
 {
     const struct caller *caller = &door->callers[index];
     const cohi_frame later = cohi_link_frame(COHI_LINK_LATER, -1);
-    if (!caller->far && !caller->spoke)
+    if (!caller->far && caller->got == 0)
         (void)cohi_os_send(caller->fd, &later, sizeof later, NULL, 0, now);
     refuse(door, index, now);
 }
@@ -103,11 +103,12 @@ static bool goes_first(const struct caller *a, const struct caller *b)
     return a->spoke != b->spoke ? !a->spoke : a->since_ns < b->since_ns;
 }
 
+/* One that is about to be read keeps its place. */
 static bool push_out(cohi_door *door, uint64_t now)
 {
     int first = -1;
     for (int i = 0; i < door->count; i++)
-        if (now >= door->callers[i].since_ns + GRACE_NS
+        if (!door->callers[i].ready && now >= door->callers[i].since_ns + GRACE_NS
             && (first < 0 || goes_first(&door->callers[i], &door->callers[first])))
             first = i;
     if (first < 0)

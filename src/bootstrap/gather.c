@@ -61,7 +61,8 @@ coh_status cohi_joining_tell(const cohi_group *group, int rank)
     int error = group->up.fd < 0
                     ? 0
                     : cohi_link_send(&group->up, &here, NULL, NULL, 0, cohi_tree_patience(group));
-    return error ? cohi_tree_fail_link(error, group->up_rank) : COH_OK;
+    /* What a root that closed the connection has said before is still to be read. */
+    return error && error != ECONNRESET ? cohi_tree_fail_link(error, group->up_rank) : COH_OK;
 }
 
 static coh_status turn_away(cohi_connection *link, coh_status status)

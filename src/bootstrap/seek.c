@@ -39,10 +39,11 @@ static coh_status keep_seeking(cohi_joining *self)
     bool warn = cohi_vigil_warns(&self->vigil, &waited_s);
     uint64_t now = cohi_now_ns();
     if (now >= self->vigil.deadline_ns && self->sent_away)
-        return cohi_fail(COH_TIMED_OUT,
-                         "coh_init: rank %d did not hear rank %d within %.1f s "
-                         "(COHORT_INIT_TIMEOUT): others called and held its places",
-                         awaited_rank(self), group->rank, waited_s);
+        return cohi_fail(
+            COH_TIMED_OUT,
+            "coh_init: rank %d heard nothing of rank %d when it called, and told it to "
+            "call again, for %.1f s (COHORT_INIT_TIMEOUT)",
+            awaited_rank(self), group->rank, waited_s);
     if (now >= self->vigil.deadline_ns)
         return cohi_fail(COH_TIMED_OUT,
                          "coh_init: rank %d of %d did not come within %.1f s "
@@ -178,6 +179,8 @@ static coh_status lead_on(cohi_joining *self, cohi_connection link, bool *welcom
     coh_status status = COH_OK;
     if (group->up.fd < 0 && link.fd < 0)
         status = cohi_reach_try(&self->reach, &link);
+    bool reached = link.fd >= 0 || group->up.fd >= 0;
+    self->sent_away = self->sent_away && reached;
     if (status == COH_OK && link.fd >= 0)
         status = meet_root(self, link);
     if (status == COH_OK && group->up.fd < 0)
@@ -187,7 +190,11 @@ static coh_status lead_on(cohi_joining *self, cohi_connection link, bool *welcom
     if (status == COH_OK && group->up.fd >= 0)
         status = hear_root(self, welcome);
     if (status == COH_OK && group->up.fd >= 0)
-        status = cohi_tree_check_silence(group);
+        return cohi_tree_check_silence(group);
+    if (status == COH_OK && reached) { /* sent away */
+        status = keep_seeking(self);
+        sleep_ns(RETRY_NS);
+    }
     return status;
 }
 
@@ -263,6 +270,7 @@ static coh_status join_as_member(cohi_joining *self, bool *joined)
     cohi_group *group = self->group;
     pid_t leader;
     int error = cohi_os_local_connect(self->host_socket, &group->up.fd);
+    self->sent_away = self->sent_away && !error;
     if (error == ECONNREFUSED || error == EAGAIN)
         return COH_OK;
     if (error)
@@ -281,13 +289,13 @@ static coh_status join_as_member(cohi_joining *self, bool *joined)
  * Without a launcher the first rank of a host leads it, but the root leads its own. Where rank 0 may
  * come to this host, nobody leads before it listens: it binds the name of its host first and its
  * own then, so that a rank that reaches it, and after that still no leader of its host, is on
- * another one.
+ * another one. One that was sent away has a leader.
  */
 static coh_status join_unlaunched(cohi_joining *self, bool *joined)
 {
     cohi_connection link;
     coh_status status = join_as_member(self, joined);
-    if (*joined || status != COH_OK)
+    if (*joined || status != COH_OK || self->sent_away)
         return status;
     if (self->reach.is_far)
         return join_as_leader(self, COHI_NO_LINK, joined);
@@ -295,7 +303,7 @@ static coh_status join_unlaunched(cohi_joining *self, bool *joined)
     if (status != COH_OK || link.fd < 0)
         return status;
     status = join_as_member(self, joined);
-    if (!*joined && status == COH_OK)
+    if (!*joined && status == COH_OK && !self->sent_away)
         return join_as_leader(self, link, joined);
     cohi_link_close(&link);
     return status;

@@ -166,7 +166,8 @@ static void come_one_by_one(test_rank *self, coh_status (*meet)(coh_world *world
     if (self->rank == 0) {
         double began = test_fair_now();
         CHECK_REFUSED(meet(self->world), COH_TIMED_OUT, name);
-        CHECK(test_fair_now() - began < 3.6); /* 1.6 behind the third, who comes at 2.4, would be 4 */
+        CHECK(test_fair_now() - began
+              < 3.6); /* 1.6 behind the third, who comes at 2.4, would be 4 */
         atomic_store(told, 1);
     } else {
         test_sleep(1.2 * self->rank);

@@ -2,9 +2,9 @@
  * aside.h - for how long the thread of an engine stands aside while ranks look for what comes themselves.
  *
  * It wakes now and then to see whether they still do, which costs a rank that polls some 15 us of its core: with a
- * period of 250 us a message of 8 bytes takes 6.3 us, with one of 4 ms 5.6 (engine ucx, Zen 5). So periods double, up to a
- * limit, as long as ranks look in each of them. What comes for a rank that has ended its wait, and computes, is late by
- * no more than it has looked before, and by no more than the limit.
+ * period of 250 us a message of 8 bytes takes 6.3 us, with one of 4 ms 5.6 (engine ucx, Zen 5). So periods double, up to
+ * a limit, as long as ranks look often in each of them. The thread takes over when none has looked in a period. So what
+ * comes for a rank that has just ended its wait, and computes, is late by two periods at most.
  */
 #ifndef COHI_ENGINE_MODULES_ASIDE_H
 #define COHI_ENGINE_MODULES_ASIDE_H
@@ -12,12 +12,16 @@
 #include "base/clock.h"
 
 #define COHI_ASIDE_FIRST_NS (250 * COHI_NS_PER_US)
-#define COHI_ASIDE_LATE_NS  (2 * COHI_NS_PER_MS)
+#define COHI_ASIDE_MOST_NS  COHI_NS_PER_MS
+#define COHI_ASIDE_OFTEN_NS \
+    (20 * COHI_NS_PER_US) /* between looks of a rank that does nothing else */
 
-/* The period behind one in which ranks have looked. */
-static inline uint64_t cohi_aside_next(uint64_t period_ns, uint64_t most_ns)
+/* The period behind one in which ranks have looked so often. */
+static inline uint64_t cohi_aside_next(uint64_t period_ns, unsigned looks)
 {
-    return 2 * period_ns < most_ns ? 2 * period_ns : most_ns;
+    if (looks < period_ns / COHI_ASIDE_OFTEN_NS)
+        return COHI_ASIDE_FIRST_NS;
+    return 2 * period_ns < COHI_ASIDE_MOST_NS ? 2 * period_ns : COHI_ASIDE_MOST_NS;
 }
 
 #endif

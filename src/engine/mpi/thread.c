@@ -70,11 +70,11 @@ static bool rest(cohi_endpoint *endpoint, uint64_t rest_ns)
     return called;
 }
 
-/* Whether ranks have looked since it was last asked. */
-static bool are_looking(cohi_endpoint *endpoint, unsigned *seen)
+/* How often ranks have looked since it was last asked. */
+static unsigned looks_since(cohi_endpoint *endpoint, unsigned *seen)
 {
     unsigned looks = atomic_load_explicit(&endpoint->looks, memory_order_relaxed);
-    bool more = looks != *seen;
+    unsigned more = looks - *seen;
     *seen = looks;
     return more;
 }
@@ -83,15 +83,17 @@ static bool are_looking(cohi_endpoint *endpoint, unsigned *seen)
 static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
 {
     bool called;
+    unsigned looks;
     uint64_t period_ns = COHI_ASIDE_FIRST_NS;
     atomic_store(&endpoint->has_way, true);
     do {
         called = rest(endpoint, period_ns);
-        period_ns = cohi_aside_next(period_ns, COHI_ASIDE_LATE_NS);
-    } while (!called && !endpoint->stopping && are_looking(endpoint, seen)
+        looks = looks_since(endpoint, seen);
+        period_ns = cohi_aside_next(period_ns, looks);
+    } while (!called && !endpoint->stopping && looks > 0
              && cohi_now_ns() - endpoint->last_tick_ns < endpoint->tick_ns);
     atomic_store(&endpoint->has_way, false);
-    (void)are_looking(endpoint, seen);
+    (void)looks_since(endpoint, seen);
 }
 
 /* For how long the thread looks on. MPI moves in its calls alone: what it has to send, collectives, and long frames, for
@@ -126,7 +128,7 @@ static void *serve(void *arg)
             worked_ns = cohi_now_ns();
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events);
-        if (are_looking(endpoint, &seen)) {
+        if (looks_since(endpoint, &seen) > 0) {
             stand_aside(endpoint, &seen);
             worked_ns = cohi_now_ns(); /* what was looked for may come now */
             continue;

@@ -50,12 +50,12 @@ static void change_hands(cohi_endpoint *endpoint, bool taken)
     pthread_mutex_unlock(&poll->lock);
 }
 
-static void ring_later(cohi_endpoint *endpoint)
+static void ring_again(cohi_endpoint *endpoint, unsigned looks)
 {
     cohi_tcp_poll *poll = &endpoint->poll;
     pthread_mutex_lock(&poll->lock);
-    uint64_t next_ns = cohi_aside_next(poll->period_ns, COHI_ASIDE_LATE_NS / 2);
-    if (atomic_load(&poll->taken) && next_ns > poll->period_ns) {
+    uint64_t next_ns = cohi_aside_next(poll->period_ns, looks);
+    if (atomic_load(&poll->taken) && next_ns != poll->period_ns) {
         poll->period_ns = next_ns;
         set_timer(endpoint, next_ns);
     }
@@ -72,7 +72,7 @@ void cohi_tcp_poll_look(cohi_endpoint *endpoint)
     if (calls == poll->seen)
         change_hands(endpoint, false);
     else
-        ring_later(endpoint);
+        ring_again(endpoint, calls - poll->seen);
     poll->seen = calls;
 }
 

@@ -45,11 +45,11 @@ void cohi_ucx_thread_resume(cohi_endpoint *endpoint)
         cohi_ucx_thread_wake(endpoint);
 }
 
-/* Whether ranks have looked since it was last asked. */
-static bool are_looking(cohi_endpoint *endpoint, unsigned *seen)
+/* How often ranks have looked since it was last asked. */
+static unsigned looks_since(cohi_endpoint *endpoint, unsigned *seen)
 {
     unsigned looks = atomic_load_explicit(&endpoint->looks, memory_order_relaxed);
-    bool more = looks != *seen;
+    unsigned more = looks - *seen;
     *seen = looks;
     return more;
 }
@@ -112,14 +112,16 @@ static void stand_aside(cohi_endpoint *endpoint, unsigned *seen)
     struct pollfd source = {.fd = endpoint->wake, .events = POLLIN};
     bool woken = false;
     atomic_store(&endpoint->has_way, true);
+    unsigned looks;
     do {
         woken = ppoll(&source, 1, &period, NULL) > 0;
-        period.tv_nsec = (long)cohi_aside_next((uint64_t)period.tv_nsec, COHI_ASIDE_LATE_NS);
-    } while (!woken && are_looking(endpoint, seen) && time_left_ms(endpoint) > 0);
+        looks = looks_since(endpoint, seen);
+        period.tv_nsec = (long)cohi_aside_next((uint64_t)period.tv_nsec, looks);
+    } while (!woken && looks > 0 && time_left_ms(endpoint) > 0);
     atomic_store(&endpoint->has_way, false);
     if (woken)
         read_wake(endpoint);
-    (void)are_looking(endpoint, seen);
+    (void)looks_since(endpoint, seen);
 }
 
 static void *serve(void *arg)
@@ -133,7 +135,7 @@ static void *serve(void *arg)
         bool idle = work(endpoint, &worked_ns);
         cohi_events_tell(&endpoint->events);
         cohi_events_attend(&endpoint->events); /* the rank may be computing */
-        if (are_looking(endpoint, &seen))
+        if (looks_since(endpoint, &seen) > 0)
             stand_aside(endpoint, &seen);
         else if (idle)
             sleep_until_event(endpoint);
