@@ -147,7 +147,7 @@ static void stopped_apart(test_rank *self)
     struct scene *scene = self->shared;
     struct area area;
     size_t call = call_of(self);
-    if (!CHECK_OK(test_join(self)) || !open_area(self, &area))
+    if (!fault_is_told(self, STOPPED) || !CHECK_OK(test_join(self)) || !open_area(self, &area))
         return;
     if (self->rank == STOPPED) {
         fault_let_others_out();

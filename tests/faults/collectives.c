@@ -212,8 +212,8 @@ static void stopped_in(test_rank *self)
     struct scene *scene = self->shared;
     call_rig rig;
     call_kind kind = call_kind_in(self->row->name);
-    if (!CHECK_OK(test_join(self)) || !CHECK(kind != CALL_KIND_COUNT)
-        || !open_rig(self, &rig, is_long(self) ? LARGE : SMALL))
+    if (!fault_is_told(self, VICTIM_RANK) || !CHECK_OK(test_join(self))
+        || !CHECK(kind != CALL_KIND_COUNT) || !open_rig(self, &rig, is_long(self) ? LARGE : SMALL))
         return;
     CHECK_REFUSED(repeat_until_struck(self, &rig, kind), COH_STALLED, "rank 1");
     double took = fault_since(&scene->stamps[VICTIM_RANK]);

@@ -15,6 +15,20 @@ void fault_let_others_out(void)
     usleep(100000);
 }
 
+bool fault_is_told(const test_rank *self, int rank)
+{
+    bool library = strcmp(self->engine, "ucx") == 0 || strncmp(self->engine, "mpi:", 4) == 0;
+    bool alone = library && test_hosts > 0;
+    for (int other = 0; other < self->size; other++)
+        alone =
+            alone
+            && (other == rank || test_host_of(other, self->size) != test_host_of(rank, self->size));
+    if (alone)
+        test_skip("rank %d is alone on its host: nobody can tell it from a host that is silent",
+                  rank);
+    return !alone;
+}
+
 void fault_die(const test_rank *self)
 {
     if (test_has_processes(self->engine))

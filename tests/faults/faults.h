@@ -61,6 +61,10 @@ double fault_since(const _Atomic uint64_t *stamp);
 /* Until the others are out of the call that this rank has returned from. */
 void fault_let_others_out(void);
 
+/* Whether it can be told that the rank is stopped, or runs another program: by a rank that shares its host, or by an
+ * engine that asks the kernel there. Libraries keep their sockets to themselves. Else the run is skipped. */
+bool fault_is_told(const test_rank *self, int rank);
+
 /* Ends the rank's process, where it has one of its own; elsewhere the caller returns, and its
  * thread ends without finalize. */
 void fault_die(const test_rank *self);

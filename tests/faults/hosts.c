@@ -46,6 +46,11 @@ static void silent_host(test_rank *self)
         test_skip("the cable of a host is pulled on a test bed alone");
         return;
     }
+    if (strcmp(self->engine, "ucx") == 0) {
+        test_skip("UCX calls a rank for the first time by a call that blocks, for 3 s or more "
+                  "where nobody answers");
+        return;
+    }
     if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
         return;
     test_sleep(0.3); /* the last part of the barrier may still be on its way out */

@@ -248,7 +248,7 @@ static void take_all(test_rank *self, coh_lock *locks)
 static void holder_stops(test_rank *self)
 {
     coh_lock *locks;
-    if (!join_with_locks(self, &locks))
+    if (!fault_is_told(self, VICTIM_RANK) || !join_with_locks(self, &locks))
         return;
     if (self->rank == VICTIM_RANK) {
         take_all(self, locks);

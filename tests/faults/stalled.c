@@ -61,7 +61,7 @@ static void stopped(test_rank *self)
     struct scene *scene = self->shared;
     char words[64];
     words_of(self, words, sizeof words);
-    if (!join_listening(self))
+    if (!fault_is_told(self, STUCK) || !join_listening(self))
         return;
     coh_status status = fault_program(self, scene->stamps, 20);
     CHECK_REFUSED(status, COH_STALLED, words);
@@ -81,7 +81,7 @@ static void stopped(test_rank *self)
 static void stopped_outside(test_rank *self)
 {
     struct scene *scene = self->shared;
-    if (!join_listening(self) || !CHECK_OK(coh_barrier(self->world)))
+    if (!fault_is_told(self, STUCK) || !join_listening(self) || !CHECK_OK(coh_barrier(self->world)))
         return;
     fault_stamp(&scene->stamps[self->rank]);
     if (self->rank == STUCK)

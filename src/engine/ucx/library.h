@@ -19,6 +19,7 @@
     X(ucp_am_send_nbx)                \
     X(ucp_cleanup)                    \
     X(ucp_config_read)                \
+    X(ucp_config_modify)              \
     X(ucp_config_release)             \
     X(ucp_ep_close_nbx)               \
     X(ucp_ep_create)                  \

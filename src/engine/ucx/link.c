@@ -99,6 +99,22 @@ static coh_status refuse_gone(const cohi_endpoint *endpoint, int rank)
     return cohi_fail(COH_PEER_LOST, "ucx: rank %d %s", rank, left ? "has left" : "is lost");
 }
 
+/* A refusal comes at once. What took a second is the kernel's word that the host does not answer. */
+static void end_unreachable(cohi_ucx_link *link)
+{
+    cohi_endpoint *endpoint = link->endpoint;
+    uint64_t took_ns = cohi_now_ns() - link->called_ns, most_ns = endpoint->link_timeout_ns;
+    if (took_ns < COHI_NS_PER_S || most_ns == 0) {
+        cohi_ucx_link_end(link, COHI_LOSS_ABSENT);
+        return;
+    }
+    cohi_ucx_link_end(link, (cohi_loss)0);
+    cohi_event *event = cohi_event_new(&endpoint->events, COHI_EVENT_SILENT, link->rank, 0);
+    if (event)
+        event->silent_ns = took_ns > most_ns ? took_ns : most_ns;
+    cohi_events_add(&endpoint->events, event);
+}
+
 /* The endpoint is made when it is first needed. UCX connects it by and by. */
 static coh_status use(cohi_ucx_link *link)
 {
@@ -114,7 +130,7 @@ static coh_status use(cohi_ucx_link *link)
     if (status != UCS_ERR_UNREACHABLE)
         return cohi_fail(COH_TRANSPORT, "ucx: rank %d cannot be reached: %s", link->rank,
                          endpoint->ucx->ucs_status_string(status));
-    cohi_ucx_link_end(link, COHI_LOSS_ABSENT);
+    end_unreachable(link);
     return refuse_gone(endpoint, link->rank);
 }
 

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -44,6 +45,23 @@ static coh_status check_descriptors(const cohi_endpoint *endpoint)
                      endpoint->rank, (unsigned long long)limit.rlim_cur, used, NEEDED);
 }
 
+/* Over TCP UCX connects by a call that blocks, with the endpoint's lock held. Where nobody answers, the kernel asks again
+ * after 1, 3, 7, ... seconds, for two minutes: longer than a host may be silent. What the user has set stands. */
+static void bound_connecting(const cohi_endpoint *endpoint, ucp_config_t *config)
+{
+    enum { LEAST = 1, MOST = 6 };
+    uint64_t takes_ns = 3 * COHI_NS_PER_S;
+    char text[16];
+    int repeats = LEAST;
+    while (repeats < MOST && 2 * takes_ns + COHI_NS_PER_S <= endpoint->link_timeout_ns) {
+        takes_ns = 2 * takes_ns + COHI_NS_PER_S;
+        repeats++;
+    }
+    snprintf(text, sizeof text, "%d", repeats);
+    if (!getenv("UCX_TCP_SYN_CNT"))
+        (void)endpoint->ucx->ucp_config_modify(config, "TCP_SYN_CNT", text);
+}
+
 static coh_status open_context(cohi_endpoint *endpoint)
 {
     const cohi_ucx_library *ucx = endpoint->ucx;
@@ -55,6 +73,7 @@ static coh_status open_context(cohi_endpoint *endpoint)
     ucs_status_t status = ucx->ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK)
         return refuse(endpoint, "UCX's settings cannot be read", status);
+    bound_connecting(endpoint, config);
     status =
         ucx->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &endpoint->context);
     ucx->ucp_config_release(config);
