@@ -280,7 +280,8 @@ static void send_all_away(const test_rank *self)
         count += send_away(listeners[i]);
         cohi_os_close(listeners[i]);
     }
-    CHECK(count >= self->size / 2);
+    CHECK(test_bed
+          || count >= self->size / 2); /* ranks of a test bed's other hosts call by the network */
 }
 
 static void sent_away_and_back(test_rank *self)
