@@ -98,7 +98,8 @@ static coh_status run_native(cohi_call *call)
 coh_status cohi_run_apart(cohi_call *call, coh_status refused)
 {
     cohi_error kept; /* this member's own refusal, while waiting may set another error */
-    cohi_error_keep(&kept);
+    if (refused != COH_OK)
+        cohi_error_keep(&kept);
     bool here = false;
     if (call->team->refused)
         cohi_match_discard_calls(call->team->world->mailbox, call->team, call->team->epoch - 1);
