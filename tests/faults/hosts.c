@@ -51,6 +51,10 @@ static void silent_host(test_rank *self)
                   "where nobody answers");
         return;
     }
+    if (strcmp(self->engine, "mpi:openmpi") == 0) {
+        test_skip("Open MPI asks its launcher, which on a test bed is on the first host alone");
+        return;
+    }
     if (!CHECK_OK(test_join(self)) || !CHECK_OK(coh_barrier(self->world)))
         return;
     test_sleep(0.3); /* the last part of the barrier may still be on its way out */
