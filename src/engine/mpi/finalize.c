@@ -76,8 +76,10 @@ static void end_mpi(const cohi_mpi_library *library)
 }
 
 #define SETTLE_NS (40 * COHI_NS_PER_MS)
-#define MEET_NS   (2 * COHI_NS_PER_S) /* all are known to be on their way out */
-#define NO_LIMIT  UINT64_MAX
+#define HEAR_NS \
+    (400 * COHI_NS_PER_MS) /* to be connected on a busy machine; one that is gone says nothing */
+#define MEET_NS  (2 * COHI_NS_PER_S) /* all are known to be on their way out */
+#define NO_LIMIT UINT64_MAX
 
 enum { SETTLE_TAG = 2 };
 
@@ -93,6 +95,9 @@ static void pause_from(uint64_t began_ns)
     else
         nanosleep(&nap, NULL);
 }
+
+/* Of whom it was heard that it does not end in order; -1: of nobody. */
+static int heard_of = -1;
 
 /* Sends a byte to one process and receives one of another. False: one does not end in order, or did not
  * come in time, and MPI may have the requests still. */
@@ -115,6 +120,8 @@ static bool pass_on(const cohi_mpi_library *mpi, int to, int from, uint64_t unti
         if (!done)
             return false;
     }
+    if (in != IN_ORDER)
+        heard_of = from;
     return in == IN_ORDER;
 }
 
@@ -146,6 +153,38 @@ static bool is_sent(const cohi_mpi_library *mpi, MPI_Request *request)
     return mpi->MPI_Test(request, &done, &ignored) != MPI_SUCCESS || done;
 }
 
+/*
+ * Until all others have said that they do not end in order, or the time is over. One that hears it tells all, so its word
+ * shows that this process's has come: MPI takes a byte for sent while it is still connecting, and who leaves then takes it
+ * along, so that the other would wait for it without end.
+ */
+static void hear_others(const cohi_mpi_library *mpi, int rank, int size)
+{
+    static char word; /* MPI may keep it */
+    MPI_Request request;
+    MPI_Status status;
+    uint64_t began_ns = cohi_now_ns();
+    bool *heard = calloc((size_t)size, sizeof *heard);
+    int missing = size - 1 - (heard_of >= 0), done = 1;
+    if (heard && heard_of >= 0)
+        heard[heard_of] = true;
+    while (heard && missing > 0 && cohi_now_ns() - began_ns < HEAR_NS) {
+        if (done
+            && mpi->MPI_Irecv(&word, 1, mpi->byte, MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &request)
+                   != MPI_SUCCESS)
+            break;
+        if (mpi->MPI_Test(&request, &done, &status) != MPI_SUCCESS)
+            break;
+        if (!done) {
+            pause_from(began_ns);
+        } else if (word == NOT_IN_ORDER && status.MPI_SOURCE != rank && !heard[status.MPI_SOURCE]) {
+            heard[status.MPI_SOURCE] = true;
+            missing--;
+        }
+    }
+    free(heard);
+}
+
 /* Nobody need wait for a process that does not finalize MPI, nor for those that hear of it. Where the two never talked
  * MPI has to connect them first. */
 static void tell_spoiled(const cohi_mpi_library *mpi)
@@ -170,6 +209,7 @@ static void tell_spoiled(const cohi_mpi_library *mpi)
         while (!is_sent(mpi, &requests[i]) && cohi_now_ns() - began_ns < MEET_NS)
             pause_from(began_ns);
     free(requests);
+    hear_others(mpi, rank, size);
     let_work(mpi);
 }
 
