@@ -1,4 +1,5 @@
 #include "base/cancel.h"
+#include "base/error.h"
 #include "core/health/order.h"
 #include "core/health/verdict.h"
 #include "core/health/wait.h"
@@ -17,6 +18,7 @@
 static coh_status part(coh_world *world, const char *call)
 {
     coh_status concluded = COH_OK;
+    cohi_error found; /* a word to one that has left meanwhile may set another */
     cohi_mailbox_settle(world, call);
     if (world->driven)
         return cohi_order_quiet(world, call, COHI_OP_FINALIZE);
@@ -31,10 +33,14 @@ static coh_status part(coh_world *world, const char *call)
         status = cohi_mailbox_finish(world, call);
     if (status == COH_OK)
         concluded = cohi_team_conclude_all(world, call);
+    if (concluded != COH_OK)
+        cohi_error_keep(&found);
     atomic_store(&world->parting, status == COH_OK);
     if (status == COH_OK)
         status = cohi_team_meet(&entry);
-    return cohi_team_leave(world->team, status == COH_OK ? concluded : status);
+    if (status == COH_OK && concluded != COH_OK)
+        status = cohi_fail_again(&found);
+    return cohi_team_leave(world->team, status);
 }
 
 /* What this rank passed on to others, a verdict or a mismatch, is at them before its endpoint
@@ -143,15 +149,22 @@ static coh_status finalize(coh_world *world)
         cohi_register_abandon(world);
     if (status == COH_OK)
         status = cohi_race_verdict(world, call);
+    cohi_error found;
+    cohi_error_keep(&found);
     atomic_store(&world->slot->phase, COHI_PHASE_LEFT);
     cohi_world_dissolve(world);
+    (void)cohi_fail_again(&found);
     return status;
 }
 
 coh_status coh_finalize(coh_world *world)
 {
     int held = cohi_cancel_hold();
+    cohi_error before; /* others may be gone before a word to them that does not matter any more */
+    cohi_error_keep(&before);
     coh_status status = finalize(world);
+    if (status == COH_OK)
+        (void)cohi_fail_again(&before);
     cohi_cancel_release(held);
     return status;
 }
