@@ -81,10 +81,8 @@ static void end_mpi(const cohi_mpi_library *library)
 #define MEET_NS  (2 * COHI_NS_PER_S) /* all are known to be on their way out */
 #define NO_LIMIT UINT64_MAX
 
-enum { SETTLE_TAG = 2 };
-
-/* What is passed. */
-enum { IN_ORDER, NOT_IN_ORDER };
+/* Of a byte that is passed around, and of the word of a process that does not end in order. */
+enum { SETTLE_TAG = 2, SPOILED_TAG = 3 };
 
 /* Looks often at first. Another rank may work for as long as it likes before it comes. */
 static void pause_from(uint64_t began_ns)
@@ -96,14 +94,20 @@ static void pause_from(uint64_t began_ns)
         nanosleep(&nap, NULL);
 }
 
-/* Of whom it was heard that it does not end in order; -1: of nobody. */
-static int heard_of = -1;
+/* Whether any process has said that it does not end in order. The word stays for hear_others. */
+static bool is_spoiled(const cohi_mpi_library *mpi)
+{
+    int said = 0;
+    MPI_Status ignored;
+    return mpi->MPI_Iprobe(MPI_ANY_SOURCE, SPOILED_TAG, mpi->world, &said, &ignored) == MPI_SUCCESS
+           && said;
+}
 
 /* Sends a byte to one process and receives one of another. False: one does not end in order, or did not
  * come in time, and MPI may have the requests still. */
 static bool pass_on(const cohi_mpi_library *mpi, int to, int from, uint64_t until_ns)
 {
-    static char out = IN_ORDER, in; /* MPI may keep them */
+    static char out, in; /* MPI may keep them */
     MPI_Request both[2];
     MPI_Status ignored;
     uint64_t began_ns = cohi_now_ns();
@@ -113,16 +117,14 @@ static bool pass_on(const cohi_mpi_library *mpi, int to, int from, uint64_t unti
     for (int i = 0; i < 2; i++) {
         int done = 0;
         while (mpi->MPI_Test(&both[i], &done, &ignored) == MPI_SUCCESS && !done) {
-            if (cohi_now_ns() > until_ns)
+            if (cohi_now_ns() > until_ns || is_spoiled(mpi))
                 return false;
             pause_from(began_ns);
         }
         if (!done)
             return false;
     }
-    if (in != IN_ORDER)
-        heard_of = from;
-    return in == IN_ORDER;
+    return true;
 }
 
 /* All pass bytes to all, both ways: a barrier too. Where they are few each meets each, else those at powers
@@ -165,19 +167,18 @@ static void hear_others(const cohi_mpi_library *mpi, int rank, int size)
     MPI_Status status;
     uint64_t began_ns = cohi_now_ns();
     bool *heard = calloc((size_t)size, sizeof *heard);
-    int missing = size - 1 - (heard_of >= 0), done = 1;
-    if (heard && heard_of >= 0)
-        heard[heard_of] = true;
+    int missing = size - 1, done = 1;
     while (heard && missing > 0 && cohi_now_ns() - began_ns < HEAR_NS) {
         if (done
-            && mpi->MPI_Irecv(&word, 1, mpi->byte, MPI_ANY_SOURCE, SETTLE_TAG, mpi->world, &request)
+            && mpi->MPI_Irecv(&word, 1, mpi->byte, MPI_ANY_SOURCE, SPOILED_TAG, mpi->world,
+                              &request)
                    != MPI_SUCCESS)
             break;
         if (mpi->MPI_Test(&request, &done, &status) != MPI_SUCCESS)
             break;
         if (!done) {
             pause_from(began_ns);
-        } else if (word == NOT_IN_ORDER && status.MPI_SOURCE != rank && !heard[status.MPI_SOURCE]) {
+        } else if (status.MPI_SOURCE != rank && !heard[status.MPI_SOURCE]) {
             heard[status.MPI_SOURCE] = true;
             missing--;
         }
@@ -189,7 +190,7 @@ static void hear_others(const cohi_mpi_library *mpi, int rank, int size)
  * MPI has to connect them first. */
 static void tell_spoiled(const cohi_mpi_library *mpi)
 {
-    static const char word = NOT_IN_ORDER;
+    static const char word;
     int rank = 0, size = 1, told = 0;
     sigset_t broken_pipe;
     sigemptyset(&broken_pipe);
@@ -201,7 +202,7 @@ static void tell_spoiled(const cohi_mpi_library *mpi)
     MPI_Request *requests = calloc((size_t)size, sizeof *requests);
     for (int i = 0; requests && i < size; i++)
         if (i != rank
-            && mpi->MPI_Isend(&word, 1, mpi->byte, i, SETTLE_TAG, mpi->world, &requests[told])
+            && mpi->MPI_Isend(&word, 1, mpi->byte, i, SPOILED_TAG, mpi->world, &requests[told])
                    == MPI_SUCCESS)
             told++;
     uint64_t began_ns = cohi_now_ns();
