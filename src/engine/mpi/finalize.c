@@ -76,10 +76,10 @@ static void end_mpi(const cohi_mpi_library *library)
 }
 
 #define SETTLE_NS (40 * COHI_NS_PER_MS)
-#define HEAR_NS \
-    (400 * COHI_NS_PER_MS) /* to be connected on a busy machine; one that is gone says nothing */
-#define MEET_NS  (2 * COHI_NS_PER_S) /* all are known to be on their way out */
-#define NO_LIMIT UINT64_MAX
+#define MEET_NS   (2 * COHI_NS_PER_S) /* all are known to be on their way out */
+#define NO_LIMIT  UINT64_MAX
+/* To be connected on a busy machine. One that is gone says nothing. */
+#define HEAR_NS (400 * COHI_NS_PER_MS)
 
 /* Of a byte that is passed around, and of the word of a process that does not end in order. */
 enum { SETTLE_TAG = 2, SPOILED_TAG = 3 };
@@ -190,7 +190,7 @@ static void hear_others(const cohi_mpi_library *mpi, int rank, int size)
  * MPI has to connect them first. */
 static void tell_spoiled(const cohi_mpi_library *mpi)
 {
-    static const char word;
+    static const char word = 0;
     int rank = 0, size = 1, told = 0;
     sigset_t broken_pipe;
     sigemptyset(&broken_pipe);
