@@ -122,7 +122,7 @@ typedef enum cohi_row_way {
     X(card_packets_to, "bytes", 0, 1 << 30, COHI_ROW_TUNED, 1 << 20,                               \
       "bytes times ranks up to which a collective on a card goes by packets")                      \
     X(card_direct_from, "bytes", 0, 1 << 30, COHI_ROW_TUNED, 4 << 20,                              \
-      "bytes from which on a longer one reads the members' buffers in place")
+      "bytes of a member from which on a longer one reads the members' buffers in place")
 
 typedef enum cohi_row {
 #define COHI_ROW_ENUM(row, unit, least, most, way, described, what) COHI_ROW_##row,

@@ -155,8 +155,9 @@ static bool goes_direct(const cohi_endpoint *endpoint, const cohi_stream_call *c
     unsigned shared = COHI_CUDA_SOURCE_SHARED | COHI_CUDA_TARGET_SHARED;
     bool even = call->kind == COH_COLLECTIVE_ALL_REDUCE || call->kind == COH_COLLECTIVE_ALL_GATHER
                 || call->kind == COH_COLLECTIVE_REDUCE_SCATTER;
+    uint64_t blocks = has_blocked_source(call->kind) ? (uint64_t)told->size : 1;
     if (!cohi_cuda_takes_turns(endpoint))
-        return longest * told->element >= call->direct_from;
+        return longest * blocks * told->element >= call->direct_from;
     /* One exchange, of 150 us, is enough for what the scratch holds at once. */
     return told->steps > 1 && even && !call->counts && (told->buffers & shared) == shared;
 }
@@ -243,7 +244,8 @@ static coh_status describe(cohi_endpoint *endpoint, const cohi_stream_team *team
     return check_scratch(call, told);
 }
 
-/* Kernels that get no more than a few members, or have nothing but packets, are there for the most common calls. */
+/* Kernels that get no more than a few members, and have one way alone, are there for the most common calls. What is done
+ * in turns is in those for the scratch. */
 static CUfunction kernel_of(const cohi_endpoint *endpoint, const cohi_stream_call *call,
                             const cohi_cuda_call *told)
 {
@@ -252,9 +254,12 @@ static CUfunction kernel_of(const cohi_endpoint *endpoint, const cohi_stream_cal
     const cohi_cuda_kernels *kernels = !reduces(call->kind) ? &streams->copy
                                        : sums               ? &streams->sum[call->dtype]
                                                             : &streams->any[call->dtype];
-    if (told->size > COHI_CUDA_FEW || !kernels->few)
+    if (told->size > COHI_CUDA_FEW || !kernels->staged)
         return kernels->whole;
-    return told->way == COHI_CUDA_PACKED ? kernels->packed : kernels->few;
+    if (told->way == COHI_CUDA_PACKED)
+        return kernels->packed;
+    bool direct = told->way == COHI_CUDA_DIRECT && !cohi_cuda_takes_turns(endpoint);
+    return direct ? kernels->direct : kernels->staged;
 }
 
 /* ---- slots ---- */

@@ -46,9 +46,10 @@ static coh_status load_kernels(cohi_endpoint *endpoint)
     } rows[] = {{"words", KERNEL("wait"), &streams->wait},
                 {"words", KERNEL("push"), &streams->push},
                 {"words", KERNEL("strided"), &streams->strided},
-#define FORMS(file, name, kernels)                                                       \
-    {file, KERNEL(name), &(kernels).whole}, {file, KERNEL(name "_few"), &(kernels).few}, \
-        {file, KERNEL(name "_short"), &(kernels).packed}
+#define FORMS(file, name, kernels)                                                             \
+    {file, KERNEL(name), &(kernels).whole}, {file, KERNEL(name "_packed"), &(kernels).packed}, \
+        {file, KERNEL(name "_direct"), &(kernels).direct},                                     \
+        {file, KERNEL(name "_staged"), &(kernels).staged}
                 FORMS("copies", "copy", streams->copy),
                 FORMS("reduce_float", "f32_sum", streams->sum[COH_F32]),
                 FORMS("reduce_small", "f16_sum", streams->sum[COH_F16]),

@@ -36,9 +36,9 @@ typedef struct cohi_cuda_team {
     uint64_t ticks;   /* of ranks that take turns */
 } cohi_cuda_team;
 
-/* Forms of one kernel; the last two may be missing, both. */
+/* Forms of one kernel: for every call, or for a few members and one way. Those may be missing, all. */
 typedef struct cohi_cuda_kernels {
-    CUfunction whole, few, packed;
+    CUfunction whole, packed, direct, staged;
 } cohi_cuda_kernels;
 
 /* What the status page says of a team's waits, unchanged since then. */

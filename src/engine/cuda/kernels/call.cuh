@@ -151,7 +151,8 @@ __device__ inline crowd block_crowd()
 
 __device__ inline crowd grid_crowd()
 {
-    crowd crowd = {blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x};
+    uint32_t warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
+    crowd crowd = {warp * 32 + threadIdx.x % 32, gridDim.x * blockDim.x};
     return crowd;
 }
 

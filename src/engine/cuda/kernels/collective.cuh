@@ -256,6 +256,12 @@ __device__ inline void read_post(const cohi_cuda_call &call, lists &lists, int m
         lists.scaled = 1;
 }
 
+__device__ inline bool is_reduction_kind(int kind)
+{
+    return kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER || kind == SCAN
+           || kind == SCAN_EXCLUSIVE;
+}
+
 /* A range that this member moves or reduces: sources and targets of consecutive members. */
 struct part {
     int from, sources;
@@ -336,21 +342,27 @@ template <int OP> struct scanner<bytes_only, OP> {
     }
 };
 
-/* The round of a copy in which this member is its own source: the others need not have come. */
-__device__ inline void own_round(const cohi_cuda_call &call)
+/* What needs no other member, while they come: an all_to_all's own block is copied, and of what is reduced the
+ * beginning of this member's part of its own source is brought near. */
+__device__ inline void alone(const cohi_cuda_call &call)
 {
+    const char *source = reinterpret_cast<const char *>(call.source);
     const cohi_cuda_member &me = call.members[call.index];
-    if (call.kind == ALL_TO_ALL)
+    if (call.kind == ALL_TO_ALL) {
         copy_range(reinterpret_cast<char *>(call.target) + me.first * call.element,
-                   reinterpret_cast<const char *>(call.source) + me.first * call.element,
-                   me.count * call.element, grid_crowd());
+                   source + me.first * call.element, me.count * call.element, grid_crowd());
+    } else if (is_reduction_kind(call.kind)) {
+        part part = part_of(call, 0, false);
+        bring_near(source + part.source_first * call.element, part.count * call.element,
+                   grid_crowd());
+    }
 }
 
 template <class type, int OP>
 __device__ inline void direct_work(const cohi_cuda_call &call, lists &lists)
 {
     bool pushed = call.kind == ALL_GATHER && is_pushed(call, lists);
-    int first = call.kind == ALL_TO_ALL; /* behind own_round */
+    int first = call.kind == ALL_TO_ALL; /* behind alone */
     int rounds = call.kind == ALL_TO_ALL || (call.kind == ALL_GATHER && !pushed) ? call.size : 1;
     int i = static_cast<int>(threadIdx.x);
     for (int round = first; round < rounds; round++) {
@@ -407,6 +419,30 @@ __device__ inline bool must_stage(const cohi_cuda_call &call, const lists &lists
     }
 }
 
+/* Whether members store to each other's targets; else each reads the others' sources and stores to its own. */
+__device__ inline bool stores_elsewhere(const cohi_cuda_call &call, const lists &lists)
+{
+    switch (call.kind) {
+    case REDUCE_SCATTER:
+    case SCATTER:
+    case ALL_TO_ALL:
+        return false;
+    case ALL_GATHER:
+        return is_pushed(call, lists);
+    default:
+        return true;
+    }
+}
+
+/* Of buffers that turn out to be private. Not inlined: it would take registers of what is common. */
+template <class type, int OP>
+__device__ __noinline__ bool by_scratch(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
+{
+    return is_reduction<type>::yes && call.kind == ALL_REDUCE && call.size > 2
+               ? sliced<type, OP>(call, lists, tick)
+               : staged<type, OP>(call, tick);
+}
+
 template <class type, int OP>
 __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t &tick)
 {
@@ -417,15 +453,13 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
         read_post(call, lists, member, post);
     };
     if (!meet_first(
-            call, tick + 1, [&]() { own_round(call); }, read))
+            call, tick + 1, [&]() { alone(call); }, read))
         return false;
     tick++;
     if (must_stage(call, lists))
-        return is_reduction<type>::yes && call.kind == ALL_REDUCE && call.size > 2
-                   ? sliced<type, OP>(call, lists, tick)
-                   : staged<type, OP>(call, tick);
+        return by_scratch<type, OP>(call, lists, tick);
     direct_work<type, OP>(call, lists);
-    if (!meet(call, tick + 1))
+    if (!meet(call, tick + 1, stores_elsewhere(call, lists)))
         return false;
     tick++;
     return true;
@@ -433,24 +467,30 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
 
 /* ---- the whole ---- */
 
-template <class type, int OP>
-__device__ inline void run_whole(const cohi_cuda_call &call, lists &lists)
-{
-    uint32_t tick;
-    if (!find_tick(call, tick))
-        return;
-    bool good = call.way == COHI_CUDA_DIRECT   ? direct<type, OP>(call, lists, tick)
-                : call.way == COHI_CUDA_PACKED ? packed<type, OP>(call, tick)
-                : call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, tick)
-                                               : sliced<type, OP>(call, lists, tick);
-    if (good)
-        keep_tick(call, tick);
-}
-
 template <class type, int OP> __device__ inline void run_packed(const cohi_cuda_call &call)
 {
     uint32_t tick;
     if (find_tick(call, tick) && packed<type, OP>(call, tick))
+        keep_tick(call, tick);
+}
+
+template <class type, int OP>
+__device__ inline void run_direct(const cohi_cuda_call &call, lists &lists)
+{
+    uint32_t tick;
+    if (find_tick(call, tick) && direct<type, OP>(call, lists, tick))
+        keep_tick(call, tick);
+}
+
+template <class type, int OP>
+__device__ inline void run_by_scratch(const cohi_cuda_call &call, lists &lists)
+{
+    uint32_t tick;
+    if (!find_tick(call, tick))
+        return;
+    bool good = call.way == COHI_CUDA_STAGED ? staged<type, OP>(call, tick)
+                                             : sliced<type, OP>(call, lists, tick);
+    if (good)
         keep_tick(call, tick);
 }
 
@@ -476,7 +516,7 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
         if (member < call.size)
             read_post(call, lists, member, *post_of(call, call.index, member, 0));
         __syncthreads();
-        own_round(call);
+        alone(call);
         direct_work<type, OP>(call, lists);
         return;
     }
@@ -485,11 +525,34 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
         show<type>(call, call.step + 1, call.tick + 1);
 }
 
+/* Every way, for teams of any size. */
 template <class type, int OP> __device__ inline void collective(const cohi_cuda_call &call)
 {
     __shared__ lists lists;
-    if (call.phase == COHI_CUDA_WHOLE)
-        run_whole<type, OP>(call, lists);
+    if (call.phase != COHI_CUDA_WHOLE)
+        run_turn<type, OP>(call, lists);
+    else if (call.way == COHI_CUDA_DIRECT)
+        run_direct<type, OP>(call, lists);
+    else if (call.way == COHI_CUDA_PACKED)
+        run_packed<type, OP>(call);
+    else
+        run_by_scratch<type, OP>(call, lists);
+}
+
+/* One way, for teams of up to COHI_CUDA_FEW members, who are all that the kernel gets. */
+template <class type, int OP, int WAY>
+__device__ inline void collective_of_few(const cohi_cuda_few_call &few)
+{
+    const cohi_cuda_call &call = reinterpret_cast<const cohi_cuda_call &>(few);
+    if (WAY == COHI_CUDA_PACKED) {
+        run_packed<type, OP>(call);
+        return;
+    }
+    __shared__ lists lists;
+    if (WAY == COHI_CUDA_DIRECT)
+        run_direct<type, OP>(call, lists);
+    else if (call.phase == COHI_CUDA_WHOLE)
+        run_by_scratch<type, OP>(call, lists);
     else
         run_turn<type, OP>(call, lists);
 }
@@ -508,20 +571,17 @@ template <class type, int OP> __device__ inline void collective(const cohi_cuda_
         collective<type, op>(call);                                                           \
     }
 
-/* The same for teams of up to COHI_CUDA_FEW members, who are all that the kernel gets. */
-#define COHI_CUDA_FEW_KERNEL(name, type, op)                                                  \
+/* The most common calls have a kernel for each way: what a kernel does not have takes none of its registers, and what is
+ * short is over sooner where the kernel is short, too. */
+#define COHI_CUDA_WAY_KERNEL(name, type, op, way)                                             \
     extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT) \
-        cohi_cuda_##name##_few_kernel(const __grid_constant__ cohi_cuda_few_call few)         \
+        cohi_cuda_##name##_kernel(const __grid_constant__ cohi_cuda_few_call few)             \
     {                                                                                         \
-        collective<type, op>(reinterpret_cast<const cohi_cuda_call &>(few));                  \
+        collective_of_few<type, op, way>(few);                                                \
     }
-
-/* The same with nothing but packets: what is short is over sooner where the kernel is, too. */
-#define COHI_CUDA_SHORT_KERNEL(name, type, op)                                                \
-    extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS, COHI_CUDA_RESIDENT) \
-        cohi_cuda_##name##_short_kernel(const __grid_constant__ cohi_cuda_few_call few)       \
-    {                                                                                         \
-        run_packed<type, op>(reinterpret_cast<const cohi_cuda_call &>(few));                  \
-    }
+#define COHI_CUDA_FEW_KERNELS(name, type, op)                       \
+    COHI_CUDA_WAY_KERNEL(name##_packed, type, op, COHI_CUDA_PACKED) \
+    COHI_CUDA_WAY_KERNEL(name##_direct, type, op, COHI_CUDA_DIRECT) \
+    COHI_CUDA_WAY_KERNEL(name##_staged, type, op, COHI_CUDA_STAGED)
 
 #endif

@@ -2,5 +2,4 @@
 #include "collective.cuh"
 
 COHI_CUDA_KERNEL(copy, bytes_only, ANY)
-COHI_CUDA_FEW_KERNEL(copy, bytes_only, ANY)
-COHI_CUDA_SHORT_KERNEL(copy, bytes_only, ANY)
+COHI_CUDA_FEW_KERNELS(copy, bytes_only, ANY)

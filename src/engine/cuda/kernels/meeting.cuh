@@ -399,10 +399,12 @@ __device__ inline bool take_post(const cohi_cuda_call &call, int member, uint32_
 }
 
 /*
- * All threads of the block call it. What they stored before is seen by the members' same block afterwards. False:
- * this rank gives the team up.
+ * All threads of the block call it. What they stored before is seen by the members' same block afterwards; or, where
+ * `stored` is false, nothing is: then the members learn only that this block has read what it needs of theirs, and
+ * nobody waits for its stores. They are in flight, so that all loads have returned whose values they store. False: this rank
+ * gives the team up.
  */
-__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)
+__device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick, bool stored = true)
 {
     hold_up(call.delay);
     __syncthreads();
@@ -410,7 +412,11 @@ __device__ inline bool meet(const cohi_cuda_call &call, uint32_t tick)
     int member = static_cast<int>(threadIdx.x);
     if (member < call.size) {
         cohi_cuda_post *post = post_of(call, member, call.index, blockIdx.x);
-        store_flag(&post->flag, tick, call.life, call.fingerprint);
+        if (stored)
+            store_flag(&post->flag, tick, call.life, call.fingerprint);
+        else
+            store_both(&post->flag, static_cast<uint64_t>(call.life) << 32 | tick,
+                       call.fingerprint);
         if (member != call.index)
             good = wait_for_member(call, member, tick);
     }

@@ -22,6 +22,19 @@ struct crowd {
     uint32_t worker, workers;
 };
 
+/* The same crowd, or so many of it that the flights of all come out even, of which each keeps `flight` vectors on the
+ * way: one that is short of some, or a vector after another, waits for memory once more for nothing. What is over with
+ * one flight of all is left to all. */
+__device__ inline crowd even_crowd(crowd crowd, uint64_t count, uint32_t flight)
+{
+    uint64_t together = static_cast<uint64_t>(crowd.workers) * flight;
+    if (count <= together)
+        return crowd;
+    uint64_t flights = (count + together - 1) / together * flight;
+    crowd.workers = static_cast<uint32_t>((count + flights - 1) / flights + 31) / 32 * 32;
+    return crowd;
+}
+
 /* All data are read once and written once, and past the first cache, which does not see what other
  * multiprocessors write. */
 template <class word> __device__ inline word load(const char *address, uint64_t index)
@@ -32,6 +45,15 @@ template <class word> __device__ inline word load(const char *address, uint64_t 
 template <class word> __device__ inline void store(char *address, uint64_t index, word it)
 {
     __stcs(reinterpret_cast<word *>(address) + index, it);
+}
+
+/* Has the first lines of what will be read fetched from the card's memory, one by each worker. */
+__device__ inline void bring_near(const char *from, uint64_t bytes, crowd crowd)
+{
+    constexpr uint64_t LINE = 128;
+    uint64_t at = crowd.worker * LINE;
+    if (at < bytes)
+        asm volatile("prefetch.global.L2 [%0];" : : "l"(from + at));
 }
 
 template <class word>
@@ -52,6 +74,9 @@ template <class word>
 __device__ inline void copy_words(char *target, const char *source, uint64_t count, crowd crowd)
 {
     constexpr int FLIGHT = 8;
+    crowd = even_crowd(crowd, count, FLIGHT);
+    if (crowd.worker >= crowd.workers)
+        return;
     uint64_t at = crowd.worker;
     const uint64_t by = crowd.workers;
     for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
@@ -122,8 +147,10 @@ __device__ __noinline__ void copy_to_many(char *const *targets, int target_count
             copy_range(targets[t], source, bytes, crowd);
         return;
     }
-    uint64_t at = crowd.worker;
-    const uint64_t by = crowd.workers, count = bytes / 16;
+    const uint64_t count = bytes / 16;
+    ::crowd even = even_crowd(crowd, count, FLIGHT);
+    uint64_t at = even.worker < even.workers ? even.worker : count;
+    const uint64_t by = even.workers;
     for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
         uint4 words[FLIGHT];
 #pragma unroll
@@ -275,6 +302,49 @@ __device__ inline uint64_t reduce_together(recipe recipe, int op, char *const *t
     return at;
 }
 
+/* Any number of both; the loads of four sources are in flight together. */
+template <class type, int OP, int FLIGHT>
+__device__ inline uint64_t reduce_many(recipe recipe, int op, char *const *targets,
+                                       int target_count, const char *const *sources,
+                                       int source_count, uint64_t count, uint64_t at, uint64_t by)
+{
+    typedef vector_of<type> vector;
+    constexpr int TOGETHER = 4;
+    for (; at + (FLIGHT - 1) * by < count; at += FLIGHT * by) {
+        typename vector::result results[FLIGHT];
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            results[i] = vector::widen(load<uint4>(sources[0], at + i * by));
+        int s = 1;
+        for (; s + TOGETHER <= source_count; s += TOGETHER) {
+            uint4 loaded[TOGETHER][FLIGHT];
+#pragma unroll
+            for (int t = 0; t < TOGETHER; t++)
+#pragma unroll
+                for (int i = 0; i < FLIGHT; i++)
+                    loaded[t][i] = load<uint4>(sources[s + t], at + i * by);
+#pragma unroll
+            for (int t = 0; t < TOGETHER; t++)
+#pragma unroll
+                for (int i = 0; i < FLIGHT; i++)
+                    vector::template combine<OP>(op, results[i], loaded[t][i]);
+        }
+        for (; s < source_count; s++) {
+            uint4 loaded[FLIGHT];
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                loaded[i] = load<uint4>(sources[s], at + i * by);
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                vector::template combine<OP>(op, results[i], loaded[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            finish_vector<type>(recipe, op, targets, target_count, at + i * by, results[i]);
+    }
+    return at;
+}
+
 template <class type, int OP>
 __device__ inline void reduce_one_by_one(recipe recipe, int op, char *const *targets,
                                          int target_count, const char *const *sources,
@@ -296,19 +366,28 @@ __device__ inline void reduce_vectors(recipe recipe, char *const *targets, int t
                                       crowd crowd)
 {
     const int op = OP == ANY ? recipe.op : OP;
+    const bool pair = source_count == 2 && target_count <= 2,
+               four = source_count == 4 && target_count == 4;
+    crowd = even_crowd(crowd, count, OP != ANY && pair ? COHI_CUDA_FLIGHT : 2);
+    if (crowd.worker >= crowd.workers)
+        return;
     uint64_t at = crowd.worker;
     const uint64_t by = crowd.workers;
-    if (OP != ANY && source_count == 2 && target_count == 2)
+    if (OP != ANY && pair && target_count == 2)
         at = reduce_together<type, OP, 2, 2, COHI_CUDA_FLIGHT>(recipe, op, targets, sources, count,
                                                                at, by);
-    else if (OP != ANY && source_count == 2 && target_count == 1)
-        at = reduce_together<type, OP, 2, 1, 4>(recipe, op, targets, sources, count, at, by);
-    else if (OP != ANY && source_count == 4 && target_count == 4)
+    else if (OP != ANY && pair)
+        at = reduce_together<type, OP, 2, 1, COHI_CUDA_FLIGHT>(recipe, op, targets, sources, count,
+                                                               at, by);
+    else if (OP != ANY && four)
         at = reduce_together<type, OP, 4, 4, 2>(recipe, op, targets, sources, count, at, by);
+    else if (OP != ANY && source_count > 2)
+        at = reduce_many<type, OP, 2>(recipe, op, targets, target_count, sources, source_count,
+                                      count, at, by);
     /* What is left is fewer than a flight: two of it together, then one. */
-    if (source_count == 2 && target_count == 2)
+    if (pair && target_count == 2)
         at = reduce_together<type, OP, 2, 2, 2>(recipe, op, targets, sources, count, at, by);
-    else if (OP != ANY && source_count == 2 && target_count == 1)
+    else if (OP != ANY && pair)
         at = reduce_together<type, OP, 2, 1, 2>(recipe, op, targets, sources, count, at, by);
     reduce_one_by_one<type, OP>(recipe, op, targets, target_count, sources, source_count, count, at,
                                 by);
