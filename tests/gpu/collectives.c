@@ -44,8 +44,11 @@ static bool open_stage(test_rank *self, struct stage *stage, size_t bytes)
     return true;
 }
 
+/* Memory is freed when the kernels of all ranks are over: the driver waits for those of the whole process, and of thread-ranks
+ * lets nobody start what they wait for. */
 static void close_stage(struct stage *stage)
 {
+    CHECK_OK(coh_barrier(stage->self->world));
     CHECK_EQ(stage->gpu.driver->free(stage->card.own), 0);
     gpu_close(&stage->gpu);
     call_rig_close(&stage->rig);

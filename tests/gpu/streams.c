@@ -28,8 +28,11 @@ static bool open_scene(test_rank *self, struct scene *scene)
     return CHECK(scene->mine != NULL);
 }
 
+/* Memory is freed when the kernels of all ranks are over: the driver waits for those of the whole process, and of thread-ranks
+ * lets nobody start what they wait for. */
 static void close_scene(test_rank *self, struct scene *scene)
 {
+    CHECK_OK(coh_barrier(self->world));
     CHECK_EQ(scene->gpu.driver->free(scene->locals[PRIVATE]), 0);
     CHECK_EQ(scene->gpu.driver->free_pinned(scene->locals[PINNED]), 0);
     free(scene->mine);

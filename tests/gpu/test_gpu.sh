@@ -221,13 +221,19 @@ killed_threads() {
     killed_in threads threads
 }
 
+# Threads without MPS, and by themselves: contexts that take turns would make each other's kernels wait.
 delayed() {
+    local cases='any_after_any_on_a_stream chained signals_on_a_stream rounds_in_order several_streams'
     with_mps || without_mps
-    for case in any_after_any_on_a_stream chained signals_on_a_stream rounds_in_order several_streams; do
-        for engine in threads shm; do
-            COHORT_TEST_DELAY=300 suite "delays, $case, $engine" "$build/bin/gpu" --engine $engine --ranks 4 \
-                --case $case --repeat "$DELAYED"
-        done
+    for case in $cases; do
+        COHORT_TEST_DELAY=300 suite "delays, $case, shm" "$build/bin/gpu" --engine shm --ranks 4 --case $case --repeat "$DELAYED"
+    done
+    wait
+    local together=
+    without_mps
+    for case in $cases; do
+        COHORT_TEST_DELAY=300 suite "delays, $case, threads" "$build/bin/gpu" --engine threads --ranks 4 --case $case \
+            --repeat "$DELAYED"
     done
 }
 

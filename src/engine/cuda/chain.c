@@ -5,9 +5,17 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* What the driver has where CUDA_DEVICE_MAX_CONNECTIONS does not say. */
 enum { USUAL_QUEUES = 8, QUEUES_MAX = 32 };
+
+/*
+ * A thread-rank has at most twice so many operations that wait under way on a stream. Where the card's queue is full,
+ * cuLaunchKernel waits inside the driver, and keeps the other ranks of the process from starting what it waits for: four
+ * threads under MPS with 60 collectives each stood still for ever in one of some twenty runs.
+ */
+enum { MARK_EVERY = 4 };
 
 /* Streams of all thread-ranks of this process that may have a kernel which waits. */
 static atomic_int waiting_streams;
@@ -70,11 +78,16 @@ static bool is_crowded(const cohi_endpoint *endpoint)
            && atomic_load(&waiting_streams) >= most_waiting_streams(endpoint);
 }
 
-static coh_status make_event(cohi_endpoint *endpoint, cohi_cuda_tail *tail)
+static CUresult make_event(const cohi_endpoint *endpoint, CUevent *event)
 {
-    if (tail->event)
-        return COH_OK;
-    CUresult result = endpoint->library->cuEventCreate(&tail->event, CU_EVENT_DISABLE_TIMING);
+    return *event ? CUDA_SUCCESS : endpoint->library->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+}
+
+static coh_status make_events(cohi_endpoint *endpoint, cohi_cuda_tail *tail)
+{
+    CUresult result = make_event(endpoint, &tail->event);
+    for (int i = 0; i < 2 && result == CUDA_SUCCESS; i++)
+        result = make_event(endpoint, &tail->marks[i]);
     return result == CUDA_SUCCESS
                ? COH_OK
                : cohi_cuda_fail(endpoint->library, result, "an event cannot be made");
@@ -96,12 +109,50 @@ static coh_status take_tail(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
                          "more can be told from each other by card %d; CUDA_DEVICE_MAX_CONNECTIONS "
                          "may be up to %d",
                          atomic_load(&waiting_streams), endpoint->device, (int)QUEUES_MAX);
-    coh_status status = make_event(endpoint, &endpoint->streams->tails[lineup->tail]);
+    cohi_cuda_tail *tail = &endpoint->streams->tails[lineup->tail];
+    coh_status status = make_events(endpoint, tail);
     if (status != COH_OK)
         return status;
-    endpoint->streams->tails[lineup->tail].id = lineup->id;
+    tail->id = lineup->id;
+    tail->since = 0;
     atomic_fetch_add(&waiting_streams, 1);
     return COH_OK;
+}
+
+/* What was recorded as the next mark last time is not over: then another cannot be set yet. */
+static bool is_far_ahead(const cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup)
+{
+    const cohi_cuda_tail *tail = &endpoint->streams->tails[lineup->tail];
+    return endpoint->sharing == COHI_CUDA_THREADS && tail->since == MARK_EVERY - 1
+           && endpoint->library->cuEventQuery(tail->marks[tail->next]) == CUDA_ERROR_NOT_READY;
+}
+
+/* The lock is not held meanwhile: the others may wait for an operation of another thread of this rank. What is waited for
+ * ends, as every wait of a kernel does. */
+static coh_status hold_back(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
+{
+    enum { LOOK_US = 20 };
+    coh_status status = COH_OK;
+    while (status == COH_OK && is_far_ahead(endpoint, lineup)) {
+        pthread_mutex_unlock(&endpoint->streams->lock);
+        usleep(LOOK_US);
+        pthread_mutex_lock(&endpoint->streams->lock);
+        status = take_tail(endpoint, lineup);
+    }
+    return status;
+}
+
+/* The operation that was enqueued last is the last one. */
+static CUresult record(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup)
+{
+    cohi_cuda_tail *tail = &endpoint->streams->tails[lineup->tail];
+    CUresult result = endpoint->library->cuEventRecord(tail->event, lineup->stream);
+    if (result != CUDA_SUCCESS || endpoint->sharing != COHI_CUDA_THREADS
+        || ++tail->since < MARK_EVERY)
+        return result;
+    tail->since = 0;
+    tail->next ^= 1;
+    return endpoint->library->cuEventRecord(tail->marks[tail->next ^ 1], lineup->stream);
 }
 
 /* ---- streams ---- */
@@ -191,6 +242,8 @@ coh_status cohi_cuda_lineup_begin(cohi_endpoint *endpoint, cohi_stream stream, b
         status = find_number(endpoint, lineup);
     if (status == COH_OK && lineup->id && cohi_cuda_keeps_tails(endpoint))
         status = take_tail(endpoint, lineup);
+    if (status == COH_OK && lineup->id && cohi_cuda_keeps_tails(endpoint))
+        status = hold_back(endpoint, lineup);
     if (status == COH_OK)
         status = cohi_cuda_streams_ready(endpoint);
     if (status != COH_OK)
@@ -298,8 +351,7 @@ coh_status cohi_cuda_chain_on(cohi_endpoint *endpoint, const cohi_cuda_lineup *l
         }
         return COH_OK;
     }
-    CUresult result = endpoint->library->cuEventRecord(endpoint->streams->tails[lineup->tail].event,
-                                                       lineup->stream);
+    CUresult result = record(endpoint, lineup);
     if (team)
         team->tail = lineup->tail;
     return result == CUDA_SUCCESS
@@ -316,8 +368,10 @@ void cohi_cuda_tails_close(cohi_endpoint *endpoint)
         cohi_cuda_tail *tail = &endpoint->streams->tails[i];
         if (tail->id)
             free_tail(endpoint, i);
-        if (tail->event)
-            (void)endpoint->library->cuEventDestroy(tail->event);
+        CUevent events[] = {tail->event, tail->marks[0], tail->marks[1]};
+        for (int e = 0; e < 3; e++)
+            if (events[e])
+                (void)endpoint->library->cuEventDestroy(events[e]);
     }
 }
 

@@ -10,10 +10,13 @@
 
 enum { COHI_CUDA_TYPES = COH_BOOL + 1, COHI_CUDA_STREAMS_MAX = 64 };
 
-/* A stream of the caller's. The event is behind the last operation on it. */
+/* A stream of the caller's. The event is behind the last operation on it; marks are behind earlier ones, where it is
+ * held back (chain.c). */
 typedef struct cohi_cuda_tail {
     uint64_t id; /* 0: free */
-    CUevent event;
+    CUevent event, marks[2];
+    unsigned since; /* operations since the last mark */
+    unsigned next;  /* the mark that is set next */
 } cohi_cuda_tail;
 
 /* A word that a stream waits for where ranks take turns. */
