@@ -149,12 +149,13 @@ typedef struct cohi_upcalls {
     void (*deliver)(void *world, int from, const void *bytes, size_t count);
 
     /*
-     * For an engine that reads a long message bit by bit, in place of `deliver`. `claim` asks, when at
-     * least COHI_HEAD_BYTES are here, whether core has a buffer for what follows the first *head bytes:
-     * 0: no, it is to be delivered. Else the engine borrows the place of the next `bytes` bytes and
-     * returns it, with how many of them came, until all have. NULL: nobody wants the message any
-     * more, it is dropped and nothing returned. What is borrowed is returned without waiting for
-     * anybody.
+     * For an engine that reads a long message bit by bit, or has one in memory that it cannot keep, in
+     * place of `deliver`. `claim` asks whether core has a buffer for what follows the first *head bytes. At
+     * least COHI_HEAD_BYTES are here, or all that the sender gave as the head. 0: no, it is to be
+     * delivered. Else the engine borrows the place of the next `bytes` bytes and returns it, with how many
+     * of them came, until all have. NULL: nobody wants the message any more, it is dropped and nothing
+     * returned. What is borrowed is returned without waiting for anybody. The caller may hold a lock that
+     * slots take: core calls no slot with the lock held that these three take.
      */
     uint64_t (*claim)(void *world, int from, const cohi_arriving *message, size_t *head);
     void *(*borrow)(void *world, int from, uint64_t claim, size_t bytes);

@@ -1,12 +1,13 @@
 /*
  * claim.h - long messages that an engine receives straight into their buffers, while they come.
  *
- * Between hosts a message that is longer than an engine keeps would be put together in memory of the
- * engine's, and copied. Where a receive is posted for it when its head comes, the receive is *claimed*:
- * from then on the engine borrows its buffer for each part that it reads. In between the receive may be
- * given up; the rest of the message is dropped then.
+ * Between hosts a message that is not claimed is put together, or kept, in memory of the engine's, and
+ * copied from there. Where a receive is posted for it when its head comes, the receive is *claimed*: from
+ * then on the engine borrows its buffer for each part that it reads. In between the receive may be given
+ * up; the rest of the message is dropped then.
  *
- * All three are upcalls (engine/engine.h), and take the mailbox's lock.
+ * All three are upcalls (engine/engine.h), and take the mailbox's lock. No slot of the engine's is called with that
+ * lock held, so that an engine may call these three with its own.
  */
 #ifndef COHI_CORE_MESSAGE_CLAIM_H
 #define COHI_CORE_MESSAGE_CLAIM_H

@@ -331,6 +331,7 @@ static bool on_data(cohi_mailbox *box, int from, const cohi_frame_head *head,
     cohi_latch_take(&box->lock);
     receive->users--;
     receive->move.gone += count;
+    cohi_mailbox_note_piece(box);
     if (receive->move.gone == receive->bytes)
         cohi_far_end(box, receive, COH_OK);
     return true;

@@ -199,6 +199,7 @@ struct cohi_mailbox {
     atomic_int attending;   /* threads of the engine that are in cohi_mailbox_attend */
     atomic_bool shut;       /* none may enter it any more */
     _Atomic uint64_t waits; /* counts what was waited for, so that others see that it goes on */
+    _Atomic uint64_t come;  /* counts pieces that came of long messages */
 
     uint64_t free_teams_seen; /* when arrivals of destroyed teams were last looked for */
     uint32_t team_epoch_seen;
@@ -275,6 +276,13 @@ static inline uint64_t cohi_message_key(const coh_team *team)
 static inline uint64_t cohi_message_call_key(const coh_team *team)
 {
     return (uint64_t)team->number << 32 | team->epoch;
+}
+
+/* A piece of a long message has come; lock held. */
+static inline void cohi_mailbox_note_piece(cohi_mailbox *box)
+{
+    uint64_t before = atomic_load_explicit(&box->come, memory_order_relaxed);
+    atomic_store_explicit(&box->come, before + 1, memory_order_relaxed);
 }
 
 /* ---- requests (request.c) ---- */

@@ -165,6 +165,7 @@ struct waiting {
     size_t count;
     bool probe;         /* for a message for the only one of them, which is not started */
     coh_request *ended; /* the one that is done, or failed */
+    uint64_t come;      /* the mailbox's count when it was last looked at */
 };
 
 static bool look(struct waiting *waiting)
@@ -289,9 +290,28 @@ static void set_awaited(const struct waiting *waiting, cohi_wait *wait)
     wait->waiting = waiting;
 }
 
+static uint64_t pieces_come(const struct waiting *waiting)
+{
+    return atomic_load_explicit(&waiting->world->mailbox->come, memory_order_relaxed);
+}
+
+/*
+ * Whether anything has moved since the last time, by whomever. A piece of a long message that the engine brought counts:
+ * without it the receiver would go to sleep after a while, in the middle of the message, and the engine's thread would
+ * take each piece and wake it.
+ */
+static bool has_moved(struct waiting *waiting)
+{
+    bool moved = cohi_mailbox_progress(waiting->world->mailbox);
+    uint64_t come = pieces_come(waiting);
+    moved = moved || come != waiting->come;
+    waiting->come = come;
+    return moved;
+}
+
 static coh_status wait_step(struct waiting *waiting, cohi_wait *wait)
 {
-    if (cohi_mailbox_progress(waiting->world->mailbox)) {
+    if (has_moved(waiting)) {
         cohi_wait_end(wait);
         begin(waiting, wait);
         return COH_OK;
@@ -316,6 +336,7 @@ static coh_status wait_long(struct waiting *waiting)
     bool collective = first_of(waiting)->collective;
     coh_status status = COH_OK;
     cohi_wait wait;
+    waiting->come = pieces_come(waiting);
     begin(waiting, &wait);
     while (status == COH_OK && !look(waiting)) {
         status = wait_step(waiting, &wait);

@@ -1,6 +1,7 @@
 #include "engine/modules/events.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void cohi_events_open(cohi_events *events, const cohi_upcalls *upcalls, void *world)
 {
@@ -66,6 +67,47 @@ void cohi_events_add(cohi_events *events, cohi_event *event)
     events->last = event;
     atomic_store(&events->pending, 1);
     pthread_mutex_unlock(&events->lock);
+}
+
+/* All behind the first `skipped` bytes. */
+static void copy_from(const cohi_event_message *message, size_t skipped, char *place)
+{
+    size_t of_head = skipped < message->head_bytes ? message->head_bytes - skipped : 0;
+    size_t at = skipped + of_head - message->head_bytes;
+    memcpy(place, message->head + message->head_bytes - of_head, of_head);
+    memcpy(place + of_head, message->body + at, message->body_bytes - at);
+}
+
+static bool claim_place(cohi_events *events, int rank, const cohi_event_message *message)
+{
+    const cohi_upcalls *upcalls = events->upcalls;
+    size_t skipped = 0, count = message->head_bytes + message->body_bytes;
+    const cohi_arriving arriving = {
+        .bytes = message->head, .here = message->head_bytes, .count = count};
+    uint64_t claim = upcalls->claim(events->world, rank, &arriving, &skipped);
+    if (!claim)
+        return false;
+    char *place = upcalls->borrow(events->world, rank, claim, count - skipped);
+    if (place) {
+        copy_from(message, skipped, place);
+        upcalls->give_back(events->world, rank, claim, count - skipped);
+    }
+    return true;
+}
+
+/* Nobody tells an event now, nor is one added until this has returned: so it is in order. */
+bool cohi_events_place(cohi_events *events, int rank, const cohi_event_message *message)
+{
+    if (!events->upcalls->claim || atomic_load(&events->pending)
+        || pthread_mutex_trylock(&events->telling) != 0)
+        return false;
+    bool placed = claim_place(events, rank, message);
+    pthread_mutex_unlock(&events->telling);
+    if (placed) {
+        atomic_store_explicit(&events->rings, 1, memory_order_relaxed);
+        atomic_store_explicit(&events->attends, 1, memory_order_relaxed);
+    }
+    return placed;
 }
 
 static cohi_event *take(cohi_events *events)

@@ -33,6 +33,14 @@ typedef struct cohi_event {
         struct cohi_event *event); /* when it was told; no lock held. NULL: it is freed */
 } cohi_event;
 
+/* A message as it came: its head and its body are apart. */
+typedef struct cohi_event_message {
+    const char *head;
+    size_t head_bytes;
+    const char *body;
+    size_t body_bytes;
+} cohi_event_message;
+
 typedef struct cohi_events {
     const cohi_upcalls *upcalls;
     void *world;
@@ -62,6 +70,13 @@ static inline void *cohi_event_bytes(cohi_event *event)
 /* Takes the event. NULL is ignored: silence is told again, and the end of a rank is found by whoever
  * needs it. */
 void cohi_events_add(cohi_events *events, cohi_event *event);
+
+/*
+ * A message that need not be kept: where core has a buffer for what follows its head, and nothing is to be told before
+ * it, the body is copied there. False: it is to be added as an event. Whoever adds events holds a lock of the engine's,
+ * and so does the caller: the same. Core's upcalls claim, borrow and give_back are made with it held.
+ */
+bool cohi_events_place(cohi_events *events, int rank, const cohi_event_message *message);
 
 /* Whether something has happened that a caller may wait for. */
 static inline bool cohi_events_are_there(cohi_events *events)

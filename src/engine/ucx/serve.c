@@ -287,6 +287,12 @@ static const char *serve_message(cohi_ucx_link *link, const cohi_ucx_arrival *ar
     if (arrival->fetched || arrival->bytes != arrival->frame.bytes
         || arrival->bytes + head_bytes > COHI_UCX_MESSAGE_BYTES)
         return "its length is wrong";
+    const cohi_event_message message = {.head = (const char *)arrival->head,
+                                        .head_bytes = head_bytes,
+                                        .body = arrival->data,
+                                        .body_bytes = arrival->bytes};
+    if (arrival->bytes > 0 && cohi_events_place(&link->endpoint->events, link->rank, &message))
+        return NULL;
     cohi_event *event = cohi_event_new(&link->endpoint->events, COHI_EVENT_DELIVERED, link->rank,
                                        head_bytes + arrival->bytes);
     if (!event)

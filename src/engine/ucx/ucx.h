@@ -24,7 +24,8 @@
  * until the rendezvous under way have ended.
  *
  * One lock, endpoint->lock, guards UCX's worker and everything here; UCX's callbacks run with it held.
- * No upcall is made with it held: those that are due are kept (modules/events.h).
+ * No upcall is made with it held, but for those that place a message in core's buffer: the others are kept until
+ * they are due (modules/events.h).
  */
 #ifndef COHI_ENGINE_UCX_UCX_H
 #define COHI_ENGINE_UCX_UCX_H
