@@ -167,7 +167,7 @@ static void feed_sealed(cohi_tcp_link *link, int fd, cohi_seal *seal, const uint
         size_t bytes = seal_piece(seal, data, size, most, record, &taken);
         if (send(fd, record, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)bytes)
             break;
-        cohi_tcp_receive(link);
+        cohi_tcp_receive(link, false);
         while (recv(fd, answers, sizeof answers, MSG_DONTWAIT) > 0)
             ;
     }
@@ -182,7 +182,7 @@ static void feed(cohi_tcp_link *link, int fd, const uint8_t *data, size_t size)
             break;
         data += sent;
         size -= (size_t)sent;
-        cohi_tcp_receive(link);
+        cohi_tcp_receive(link, size % 2 == 0);
         while (recv(fd, answers, sizeof answers, MSG_DONTWAIT) > 0)
             ;
         pthread_mutex_lock(&link->lock);
@@ -196,7 +196,7 @@ static void tear_down(struct scene *scene, cohi_tcp_link *link, int fd)
 {
     close(fd);
     while (link->state == COHI_TCP_OPEN)
-        cohi_tcp_receive(link);
+        cohi_tcp_receive(link, false);
     if (!atomic_load(&scene->get.done) || !atomic_load(&scene->fetch.done)
         || !atomic_load(&scene->quiet.done))
         abort();

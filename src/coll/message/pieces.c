@@ -28,6 +28,13 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+size_t cohi_chunk_length(const cohi_call *call, size_t count, size_t size)
+{
+    size_t most = call->team->world->mailbox->piece / COHI_ALIGN * COHI_ALIGN;
+    bool is_short = count * size <= 2 * COHI_CHUNK_BYTES;
+    return is_short ? cohi_piece_length(count, size, COHI_CHUNK_BYTES / size) : most / size;
+}
+
 /* So many pieces, or chunks, are under way at most: the next is asked for, or comes, while one does. */
 enum { PIECES_UNDER_WAY = 2, UNDER_WAY = 4 };
 
@@ -58,7 +65,7 @@ static coh_status exchange(cohi_call *call, const struct half *go, const struct 
     coh_request requests[UNDER_WAY][2];
     size_t pieces =
         larger(cohi_pieces_of(go->bytes, go->apart), cohi_pieces_of(come->bytes, come->apart));
-    bool in_chunks = go->apart <= COHI_CHUNK_BYTES || come->apart <= COHI_CHUNK_BYTES;
+    bool in_chunks = go->apart < COHI_PIECE_BYTES || come->apart < COHI_PIECE_BYTES;
     size_t ahead = in_chunks ? UNDER_WAY : PIECES_UNDER_WAY, posted = 0;
     coh_status status = COH_OK;
     cohi_error first;
@@ -73,20 +80,19 @@ static coh_status exchange(cohi_call *call, const struct half *go, const struct 
 
 /*
  * What a piece holds goes in chunks: they are not asked for, and the answer would take about as long. All_reduce of 256
- * KiB and 1 MiB by a ring of two over TCP on the loopback, with pieces / chunks: 72 and 244 / 59 and 210 us; of 16 MiB,
- * 5.0 / 5.4 ms (Zen 5).
+ * KiB and 1 MiB by a ring of two over TCP on the loopback, with pieces / chunks of 63 KiB: 72 and 244 / 59 and 210 us; of
+ * 16 MiB, 5.0 / 5.4 ms (Zen 5).
  */
-static size_t apart_of(size_t bytes)
+static size_t apart_of(const cohi_call *call, size_t bytes)
 {
-    return bytes <= COHI_PIECE_BYTES ? cohi_piece_length(bytes, 1, COHI_CHUNK_BYTES)
-                                     : COHI_PIECE_BYTES;
+    return bytes <= COHI_PIECE_BYTES ? cohi_chunk_length(call, bytes, 1) : COHI_PIECE_BYTES;
 }
 
 coh_status cohi_pieces_both(cohi_call *call, int to, const char *out, size_t out_bytes, int from,
                             char *in, size_t in_bytes)
 {
-    struct half go = {to, (char *)(uintptr_t)out, out_bytes, apart_of(out_bytes)};
-    struct half come = {from, in, in_bytes, apart_of(in_bytes)};
+    struct half go = {to, (char *)(uintptr_t)out, out_bytes, apart_of(call, out_bytes)};
+    struct half come = {from, in, in_bytes, apart_of(call, in_bytes)};
     return exchange(call, &go, &come);
 }
 
@@ -104,12 +110,13 @@ coh_status cohi_pieces_receive(cohi_call *call, int from, char *in, size_t bytes
 
 /* ---- combining what comes ---- */
 
-/* With a buffer for each chunk that is under way: four of 63 KiB take about as long as an answer from the
- * other host, and stay in the cache until they are combined. */
+/* With a buffer for each chunk that is under way: four take about as long as an answer from the other host, and stay in
+ * the cache until they are combined. */
 struct stream {
     cohi_call *call;
     const cohi_flow *flow;
-    size_t size; /* of a partial element */
+    size_t size;     /* of a partial element */
+    size_t come, go; /* elements of a chunk */
     char *buffers;
     size_t apart; /* from one of them to the next */
     coh_request requests[UNDER_WAY][2];
@@ -117,13 +124,14 @@ struct stream {
 
 static size_t buffer_bytes(const cohi_call *call, size_t in_count)
 {
-    size_t bytes = in_count * cohi_partial_size(call);
-    return cohi_part_bytes(bytes < COHI_CHUNK_BYTES ? bytes : COHI_CHUNK_BYTES);
+    size_t size = cohi_partial_size(call), chunk = cohi_chunk_length(call, in_count, size);
+    return cohi_part_bytes((in_count < chunk ? in_count : chunk) * size);
 }
 
 size_t cohi_flow_bytes(const cohi_call *call, size_t in_count)
 {
-    size_t chunks = cohi_pieces_of(in_count, COHI_CHUNK_BYTES / cohi_partial_size(call));
+    size_t chunk = cohi_chunk_length(call, in_count, cohi_partial_size(call));
+    size_t chunks = cohi_pieces_of(in_count, chunk);
     return (chunks < UNDER_WAY ? chunks : UNDER_WAY) * buffer_bytes(call, in_count);
 }
 
@@ -132,20 +140,21 @@ static char *buffer_of(const struct stream *stream, size_t number)
     return stream->buffers + number % UNDER_WAY * stream->apart;
 }
 
-/* Of one direction; the member on the other side cuts it alike. */
-static cohi_span chunk_of(const struct stream *stream, size_t count, size_t number)
+static cohi_span coming(const struct stream *stream, size_t number)
 {
-    size_t most = COHI_CHUNK_BYTES / stream->size;
-    return cohi_span_piece((cohi_span){0, count}, number,
-                           cohi_piece_length(count, stream->size, most));
+    return cohi_span_piece((cohi_span){0, stream->flow->in_count}, number, stream->come);
+}
+
+static cohi_span going(const struct stream *stream, size_t number)
+{
+    return cohi_span_piece((cohi_span){0, stream->flow->out_count}, number, stream->go);
 }
 
 static void post(struct stream *stream, size_t number)
 {
     const cohi_flow *flow = stream->flow;
     coh_request *requests = stream->requests[number % UNDER_WAY];
-    cohi_span come = chunk_of(stream, flow->in_count, number);
-    cohi_span go = chunk_of(stream, flow->out_count, number);
+    cohi_span come = coming(stream, number), go = going(stream, number);
     cohi_exchange_receive(stream->call, &requests[0], flow->from, buffer_of(stream, number),
                           come.count * stream->size);
     cohi_exchange_send(stream->call, &requests[1], flow->to, flow->out + go.first * stream->size,
@@ -155,7 +164,7 @@ static void post(struct stream *stream, size_t number)
 static void combine(const struct stream *stream, size_t number)
 {
     const cohi_flow *flow = stream->flow;
-    cohi_span come = chunk_of(stream, flow->in_count, number);
+    cohi_span come = coming(stream, number);
     const char *own = flow->own + come.first * stream->size, *in = buffer_of(stream, number);
     cohi_partial_combine(stream->call, flow->into + come.first * stream->size,
                          flow->in_first ? in : own, flow->in_first ? own : in, come.count);
@@ -167,10 +176,12 @@ coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers)
     struct stream stream = {.call = call,
                             .flow = flow,
                             .size = size,
+                            .come = cohi_chunk_length(call, flow->in_count, size),
+                            .go = cohi_chunk_length(call, flow->out_count, size),
                             .buffers = buffers,
                             .apart = buffer_bytes(call, flow->in_count)};
-    size_t chunks =
-        cohi_pieces_of(larger(flow->in_count, flow->out_count), COHI_CHUNK_BYTES / size);
+    size_t chunks = larger(cohi_pieces_of(flow->in_count, stream.come),
+                           cohi_pieces_of(flow->out_count, stream.go));
     coh_status status = COH_OK;
     cohi_error first;
     for (size_t done = 0; done < (status == COH_OK ? chunks : posted); done++) {

@@ -152,7 +152,7 @@ static coh_status reduce_round(struct ring *ring)
 static size_t chunk_of(const cohi_call *call, size_t longest)
 {
     size_t size = cohi_partial_size(call);
-    size_t chunk = cohi_piece_length(longest, size, COHI_CHUNK_BYTES / size);
+    size_t chunk = cohi_chunk_length(call, longest, size);
     return longest < chunk ? longest : chunk;
 }
 

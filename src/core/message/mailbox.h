@@ -28,14 +28,12 @@
 #include "core/world/world.h"
 
 /*
- * Data bytes of one frame, where the engine takes any: many, so that its head and system calls are
- * little beside it; few, so that a short message does not wait long behind it. With its heads it is
- * shorter than what the kernel sends at once, a segment of the loopback or a batch of them on a card
- * (64 KiB less headers): a longer one goes as two, of which the second is all but empty. Both ways at
- * once over TCP on the loopback, 512 KiB in chunks of 32 / 48 / 63 / 64 / 96 / 126 KiB: 104 / 79 / 66 / 96
- * / 75 / 66 us (Zen 5).
+ * Data bytes of one frame, where the engine takes any: many, so that its head and system calls are little beside it;
+ * few, so that a short message does not wait long behind it. With its heads it is shorter than two of what the kernel
+ * sends at once, a segment of the loopback or a batch of them on a card (64 KiB less headers): a longer one goes as
+ * three, of which the last is all but empty.
  */
-enum { COHI_FRAME_DATA_BYTES = 63 << 10 };
+enum { COHI_FRAME_DATA_BYTES = 127 << 10 };
 
 typedef struct cohi_mailbox cohi_mailbox;
 struct cohi_parcel;

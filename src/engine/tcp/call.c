@@ -171,6 +171,7 @@ static void open_link(cohi_tcp_link *link)
 {
     link->state = COHI_TCP_OPEN;
     link->in.from = link->in.to = 0;
+    link->in.patient = link->in.put_off = false;
     cohi_tcp_flush(link, NULL);
     cohi_tcp_link_poll(link);
 }

@@ -101,7 +101,7 @@ static bool look_at(cohi_tcp_link *link)
         return true;
     cohi_tcp_state state = write_more(link);
     if (state == COHI_TCP_OPEN)
-        cohi_tcp_receive(link);
+        cohi_tcp_receive(link, true);
     pthread_mutex_unlock(&link->reading);
     return !is_called(state);
 }

@@ -105,9 +105,15 @@ static const char *take_frame(cohi_tcp_link *link, bool *taken)
         return NULL;
     if (whole)
         frame.payload = in->bytes + in->from + head;
+    size_t begin = in->from;
     in->from += head + (whole ? (size_t)payload : 0);
-    *taken = true;
-    return cohi_tcp_serve(link, &frame);
+    wrong = cohi_tcp_serve(link, &frame);
+    *taken = !in->put_off;
+    if (in->put_off) {
+        in->from = begin;
+        in->left = 0;
+    }
+    return wrong;
 }
 
 /* A caller that sends has seen that it was answered. */
@@ -268,11 +274,29 @@ static bool rest_is_near(cohi_tcp_in *in, size_t turn, uint64_t came_ns)
     return true;
 }
 
-static bool receive_clear(cohi_tcp_link *link, size_t *turn)
+/*
+ * A long message that nobody receives yet would be kept, and copied twice. But a rank that looks is about to be given what came
+ * before it, and mostly posts the next receive then: so the message stays where it is until the rank looks again, or the
+ * thread does. That one it is not put off again.
+ */
+static const char *take_put_off(cohi_tcp_link *link)
+{
+    link->in.patient = link->in.put_off = false;
+    return take_frames(link);
+}
+
+static bool receive_clear(cohi_tcp_link *link, bool by_rank, size_t *turn)
 {
     uint64_t came_ns = 0;
-    link->in.skips -= link->in.skips > 0;
-    while (*turn < TURN_BYTES) {
+    cohi_tcp_in *in = &link->in;
+    in->skips -= in->skips > 0;
+    const char *late = in->put_off ? take_put_off(link) : NULL;
+    if (late) {
+        cohi_tcp_link_refuse(link, in->frame.head.verb, late);
+        return false;
+    }
+    in->patient = by_rank;
+    while (*turn < TURN_BYTES && !in->put_off) {
         size_t moved, asked;
         const char *wrong = NULL;
         int error = read_some(link, &moved, &asked, &wrong);
@@ -299,10 +323,11 @@ static bool receive_clear(cohi_tcp_link *link, size_t *turn)
     return true;
 }
 
-void cohi_tcp_receive(cohi_tcp_link *link)
+void cohi_tcp_receive(cohi_tcp_link *link, bool by_rank)
 {
     size_t came = 0;
-    bool goes_on = link->stream.seals.in ? receive_sealed(link, &came) : receive_clear(link, &came);
+    bool goes_on =
+        link->stream.seals.in ? receive_sealed(link, &came) : receive_clear(link, by_rank, &came);
     if (goes_on && came > 0) /* most looks of a rank that waits find nothing */
         finish_turn(link);
 }

@@ -230,13 +230,20 @@ static bool claim(cohi_tcp_link *link, uint64_t count)
     return true;
 }
 
+/* More of it must be to come, so that the socket tells of it also when no rank looks again. */
+static bool put_off(cohi_tcp_in *in, uint64_t count)
+{
+    in->put_off = in->patient && count > in->to - in->from;
+    return in->put_off;
+}
+
 static const char *serve_message(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
     if (frame->payload) {
         deliver(link, frame->payload, frame->head.bytes);
         return NULL;
     }
-    if (claim(link, frame->head.bytes))
+    if (claim(link, frame->head.bytes) || put_off(&link->in, frame->head.bytes))
         return NULL;
     if (!link->in.message)
         link->in.message = malloc(COHI_TCP_MESSAGE_BYTES);

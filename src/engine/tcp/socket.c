@@ -13,7 +13,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { BACKLOG = 1024 };
+enum {
+    BACKLOG = 1024,
+    /* What is shorter is copied to go in one part: sendmsg with two takes 0.15 us more than send, and that much is copied in
+     * a tenth of it. */
+    JOINED_BYTES = 2048
+};
 
 union any_address {
     struct sockaddr plain;
@@ -196,9 +201,28 @@ static struct msghdr message_of(const struct iovec *parts, int count)
                            .msg_iovlen = (size_t)count};
 }
 
+/* Short parts put together: their bytes; 0 where they do not fit. */
+static size_t join(const struct iovec *parts, int count, char joined[JOINED_BYTES])
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].iov_len > JOINED_BYTES - bytes)
+            return 0;
+        memcpy(joined + bytes, parts[i].iov_base, parts[i].iov_len);
+        bytes += parts[i].iov_len;
+    }
+    return bytes;
+}
+
 /* For one part there is a cheaper call, which counts where a rank polls. */
 int cohi_tcp_socket_write(int fd, const struct iovec *parts, int count, size_t *moved)
 {
+    char joined[JOINED_BYTES];
+    struct iovec one = {.iov_base = joined, .iov_len = count > 1 ? join(parts, count, joined) : 0};
+    if (one.iov_len > 0) {
+        parts = &one;
+        count = 1;
+    }
     struct msghdr message = message_of(parts, count);
     ssize_t sent;
     int held = cohi_cancel_hold(); /* the caller has a lock */

@@ -170,6 +170,8 @@ typedef struct cohi_tcp_in {
     uint64_t at;            /* of the payload, so far */
     uint64_t left;          /* of the payload, to come */
     unsigned skips;         /* receives that are not to look for more of it */
+    bool patient;           /* a message may be put off: see receive.c */
+    bool put_off;           /* the next one has been */
     unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
 } cohi_tcp_in;
 
@@ -508,9 +510,9 @@ bool cohi_tcp_withdraw(cohi_tcp_link *link, const cohi_op *op);
 
 void cohi_tcp_out_free(cohi_tcp_out *out);
 
-/* ---- receive.c: the thread's ---- */
+/* ---- receive.c: of who has `reading`, the thread or a rank that looks ---- */
 
-void cohi_tcp_receive(cohi_tcp_link *link);
+void cohi_tcp_receive(cohi_tcp_link *link, bool by_rank);
 
 /* ---- serve.c: the thread's ---- */
 

@@ -76,7 +76,7 @@ static void serve_link(cohi_tcp_link *link, uint32_t events)
         if (events & EPOLLOUT)
             write_more(link);
         if (events & ~(uint32_t)EPOLLOUT)
-            cohi_tcp_receive(link);
+            cohi_tcp_receive(link, false);
         break;
     case COHI_TCP_ENDED:
         cohi_tcp_link_drain(link);
