@@ -159,6 +159,8 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
         taken = true;
     }
     atomic_fetch_add_explicit(&poll->calls, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&poll->rests, memory_order_relaxed))
+        atomic_store_explicit(&poll->rests, 0, memory_order_relaxed);
     if (taken)
         look(endpoint, count);
     cohi_cancel_release(held);
@@ -166,6 +168,7 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
 
 bool cohi_tcp_rest(cohi_endpoint *endpoint)
 {
+    atomic_store_explicit(&endpoint->poll.rests, 1, memory_order_relaxed);
     if (atomic_load_explicit(&endpoint->poll.taken, memory_order_relaxed))
         change_hands(endpoint, false);
     return true;

@@ -268,6 +268,7 @@ typedef struct cohi_tcp_poll {
     int timer;            /* rings now and then while a rank polls; -1: ranks do not */
     atomic_int taken;     /* a rank polls: the thread does not hear of links */
     atomic_uint calls;    /* of ranks that poll */
+    atomic_int rests;     /* none does: those that waited are asleep */
     unsigned seen;        /* of them, when the timer rang last */
     uint64_t period_ns;   /* of the timer */
     pthread_mutex_t lock; /* taking and giving back, and the period */
@@ -327,11 +328,13 @@ struct cohi_endpoint {
     atomic_int stopping;
     atomic_int sweep; /* a link has ended, or could not be called, which the thread sees to */
     uint64_t last_tick_ns;
-    uint64_t again_ns;   /* when to call again, before the next tick; 0: not */
-    atomic_int rings;    /* something happened that core is not told yet */
-    atomic_int stores;   /* likewise: a peer wrote into a heap */
-    uint64_t refused_ns; /* when it was last said that strangers call */
-    unsigned refused;    /* strangers since then */
+    uint64_t looks_until_ns; /* the thread does not sleep; 0: it does */
+    unsigned skips;          /* events behind which it is to sleep at once */
+    uint64_t again_ns;       /* when to call again, before the next tick; 0: not */
+    atomic_int rings;        /* something happened that core is not told yet */
+    atomic_int stores;       /* likewise: a peer wrote into a heap */
+    uint64_t refused_ns;     /* when it was last said that strangers call */
+    unsigned refused;        /* strangers since then */
     cohi_tcp_caller callers[COHI_TCP_CALLERS];
 };
 

@@ -16,6 +16,15 @@ enum { EVENTS = 64 };
  * was not running, and what the others did meanwhile is still in the sockets. */
 enum { TICK_COUNTS = 2 };
 
+/*
+ * Behind what came for a rank that sleeps the thread looks on for a while: the rank has left its core, and of the next frame,
+ * which often comes within some microseconds, the thread would learn by being woken. Puts of 8 bytes, each completed, between
+ * two network namespaces: 40 us each, 25 with a look of 30 us. Where nothing follows in that time, most looks are
+ * skipped.
+ */
+#define LOOK_ON_NS (30 * COHI_NS_PER_US)
+enum { SKIPS = 16 };
+
 void cohi_tcp_thread_wake(cohi_endpoint *endpoint)
 {
     uint64_t one = 1;
@@ -151,6 +160,30 @@ static int time_left_ms(const cohi_endpoint *endpoint)
     return now_ns >= due_ns ? 0 : (int)((due_ns - now_ns) / COHI_NS_PER_MS + 1);
 }
 
+/* ---- looking on ---- */
+
+static void begin_to_look_on(cohi_endpoint *endpoint, uint64_t now_ns)
+{
+    if (!atomic_load_explicit(&endpoint->poll.rests, memory_order_relaxed))
+        return;
+    if (endpoint->skips > 0)
+        endpoint->skips--;
+    else
+        endpoint->looks_until_ns = now_ns + LOOK_ON_NS;
+}
+
+/* For how long the thread may sleep. */
+static int sleep_ms(cohi_endpoint *endpoint)
+{
+    if (endpoint->looks_until_ns == 0)
+        return time_left_ms(endpoint);
+    if (cohi_now_ns() < endpoint->looks_until_ns)
+        return 0;
+    endpoint->looks_until_ns = 0;
+    endpoint->skips = SKIPS;
+    return time_left_ms(endpoint);
+}
+
 /* ---- the thread ---- */
 
 /* The rank may be computing, while others wait for its part of a message. */
@@ -166,12 +199,14 @@ static void attend(cohi_endpoint *endpoint)
 static void turn(cohi_endpoint *endpoint)
 {
     struct epoll_event events[EVENTS];
-    int count = epoll_wait(endpoint->epoll, events, EVENTS, time_left_ms(endpoint));
+    int count = epoll_wait(endpoint->epoll, events, EVENTS, sleep_ms(endpoint));
     for (int i = 0; i < count; i++) {
         cohi_tcp_source *source = events[i].data.ptr;
         by_source[*source](endpoint, source, events[i].events);
     }
     uint64_t now_ns = cohi_now_ns();
+    if (count > 0)
+        begin_to_look_on(endpoint, now_ns);
     if (now_ns - endpoint->last_tick_ns >= endpoint->tick_ns)
         tick(endpoint, now_ns);
     call_again(endpoint, now_ns);
