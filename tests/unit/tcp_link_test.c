@@ -116,14 +116,14 @@ static void atomics_apply(void **state)
 static void messages_are_whole_and_in_order(void **state)
 {
     (void)state;
-    static const size_t lengths[] = {0, 1, 64, 65, 8000, 16384, 16500, 40000, 64 << 10};
+    static const size_t lengths[] = {0, 1, 64, 65, 8000, 16384, 16500, 40000, 64 << 10, 127 << 10};
     enum { LENGTHS = sizeof lengths / sizeof *lengths, HEAD = 100 };
     struct rig *rig = rig_open(2, 0, TIMEOUT_NS);
-    unsigned char head[HEAD], *body = malloc(64 << 10);
+    unsigned char head[HEAD], *body = malloc(127 << 10);
     unsigned sums[LENGTHS];
     cohi_op ops[LENGTHS];
     rig_fill(head, HEAD, 3);
-    rig_fill(body, 64 << 10, 4);
+    rig_fill(body, 127 << 10, 4);
     for (int i = 0; i < LENGTHS; i++) {
         ops[i] = (cohi_op)COHI_NEW_OP;
         head[0] = (unsigned char)i;

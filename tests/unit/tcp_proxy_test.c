@@ -90,6 +90,33 @@ static void a_rank_that_polls_no_more_is_served(void **state)
     rig_close(rig);
 }
 
+/* One that nobody receives yet is put off by a rank that looks. Whether the rank looks again or not, it comes. */
+static void a_message_that_is_put_off_comes(void **state)
+{
+    (void)state;
+    enum { BYTES = 120 << 10, ROUNDS = 60, HEAD = 64 };
+    struct rig *rig = rig_open(2, 0, 10 * COHI_NS_PER_S);
+    unsigned char head[HEAD] = {0}, *body = malloc(BYTES);
+    rig_fill(body, BYTES, 2);
+    for (int round = 0; round < ROUNDS; round++) {
+        cohi_op op = COHI_NEW_OP;
+        head[0] = (unsigned char)round;
+        cohi_engine_tcp.lifecycle->progress(rig->endpoint[0]);
+        assert_int_equal(
+            cohi_engine_tcp.channel->send(rig->endpoint[1], 0, head, HEAD, body, BYTES, &op),
+            COH_OK);
+        for (int look = 0; look < round % 6; look++) {
+            cohi_engine_tcp.lifecycle->progress(rig->endpoint[0]);
+            usleep((useconds_t)(round % 3 * 20));
+        }
+        assert_int_equal(rig_wait(&op), COH_OK);
+        assert_true(rig_until(&rig->world[0].messages, round + 1));
+        assert_int_equal(rig->world[0].firsts[round], round);
+    }
+    free(body);
+    rig_close(rig);
+}
+
 /* ---- reset ---- */
 
 static void a_reset_in_the_middle_is_a_loss(void **state)
@@ -235,6 +262,7 @@ int main(void)
         cmocka_unit_test(late_and_in_pieces_is_right),
         cmocka_unit_test(ranks_that_poll_get_the_same),
         cmocka_unit_test(a_rank_that_polls_no_more_is_served),
+        cmocka_unit_test(a_message_that_is_put_off_comes),
         cmocka_unit_test(a_reset_in_the_middle_is_a_loss),
         cmocka_unit_test(trouble_in_the_handshake_is_overcome),
         cmocka_unit_test(trouble_in_frames_ends_well),

@@ -30,7 +30,8 @@ static size_t larger(size_t a, size_t b)
 
 size_t cohi_chunk_length(const cohi_call *call, size_t count, size_t size)
 {
-    size_t most = call->team->world->mailbox->piece / COHI_ALIGN * COHI_ALIGN;
+    size_t piece = call->team->world->mailbox->piece / COHI_ALIGN * COHI_ALIGN;
+    size_t most = larger(piece, COHI_CHUNK_BYTES); /* what is longer than a frame is asked for */
     bool is_short = count * size <= 2 * COHI_CHUNK_BYTES;
     return is_short ? cohi_piece_length(count, size, COHI_CHUNK_BYTES / size) : most / size;
 }

@@ -78,7 +78,8 @@ void cohi_claim_return(void *world, int from, uint64_t claim, size_t come)
     coh_request *receive = cohi_far_find(box, COHI_OP_RECEIVE, from, claim);
     receive->users--;
     receive->move.gone += come;
-    cohi_mailbox_note_piece(box);
+    if (come > 0) /* the engine may have looked in vain */
+        cohi_mailbox_note_piece(box);
     if (receive->move.gone == receive->bytes)
         cohi_far_end(box, receive, COH_OK);
     cohi_latch_give(&box->lock);

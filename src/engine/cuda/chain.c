@@ -1,6 +1,8 @@
 /* chain.c - the caller's streams: which have work of this engine, and in which order a team's operations are. */
 #include "engine/cuda/streams.h"
 
+#include "base/cancel.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <stdatomic.h>
@@ -11,11 +13,13 @@
 enum { USUAL_QUEUES = 8, QUEUES_MAX = 32 };
 
 /*
- * A thread-rank has at most twice so many operations that wait under way on a stream. Where the card's queue is full,
- * cuLaunchKernel waits inside the driver, and keeps the other ranks of the process from starting what it waits for: four
- * threads under MPS with 60 collectives each stood still for ever in one of some twenty runs.
+ * A thread-rank that has twice so many operations that wait under way on a stream is held back. Where the card's queue is
+ * full, cuLaunchKernel waits inside the driver, and keeps the other ranks of the process from starting what it waits for:
+ * four threads under MPS with 60 collectives each stood still for ever in one of some twenty runs. But not for ever: ranks
+ * may have begun with different teams, or a rank may end its own waits later.
  */
 enum { MARK_EVERY = 4 };
+#define HOLD_NS (100 * COHI_NS_PER_MS)
 
 /* Streams of all thread-ranks of this process that may have a kernel which waits. */
 static atomic_int waiting_streams;
@@ -123,22 +127,28 @@ static coh_status take_tail(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
 static bool is_far_ahead(const cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup)
 {
     const cohi_cuda_tail *tail = &endpoint->streams->tails[lineup->tail];
-    return endpoint->sharing == COHI_CUDA_THREADS && tail->since == MARK_EVERY - 1
-           && endpoint->library->cuEventQuery(tail->marks[tail->next]) == CUDA_ERROR_NOT_READY;
+    if (endpoint->sharing != COHI_CUDA_THREADS || tail->since != MARK_EVERY - 1)
+        return false;
+    cohi_cuda_guard guard = cohi_cuda_enter(endpoint); /* another rank may be capturing */
+    CUresult result = endpoint->library->cuEventQuery(tail->marks[tail->next]);
+    cohi_cuda_leave(endpoint, guard);
+    return result == CUDA_ERROR_NOT_READY;
 }
 
-/* The lock is not held meanwhile: the others may wait for an operation of another thread of this rank. What is waited for
- * ends, as every wait of a kernel does. */
+/* The lock is not held meanwhile: the others may wait for an operation of another thread of this rank. */
 static coh_status hold_back(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
 {
     enum { LOOK_US = 20 };
     coh_status status = COH_OK;
-    while (status == COH_OK && is_far_ahead(endpoint, lineup)) {
+    uint64_t until_ns = cohi_now_ns() + HOLD_NS;
+    int held = cohi_cancel_hold(); /* the context is current, and is taken back at the end */
+    while (status == COH_OK && is_far_ahead(endpoint, lineup) && cohi_now_ns() < until_ns) {
         pthread_mutex_unlock(&endpoint->streams->lock);
         usleep(LOOK_US);
         pthread_mutex_lock(&endpoint->streams->lock);
         status = take_tail(endpoint, lineup);
     }
+    cohi_cancel_release(held);
     return status;
 }
 
@@ -146,13 +156,15 @@ static coh_status hold_back(cohi_endpoint *endpoint, cohi_cuda_lineup *lineup)
 static CUresult record(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup)
 {
     cohi_cuda_tail *tail = &endpoint->streams->tails[lineup->tail];
-    CUresult result = endpoint->library->cuEventRecord(tail->event, lineup->stream);
-    if (result != CUDA_SUCCESS || endpoint->sharing != COHI_CUDA_THREADS
-        || ++tail->since < MARK_EVERY)
-        return result;
-    tail->since = 0;
-    tail->next ^= 1;
-    return endpoint->library->cuEventRecord(tail->marks[tail->next ^ 1], lineup->stream);
+    const cohi_cuda_library *library = endpoint->library;
+    CUresult result = CUDA_SUCCESS;
+    if (endpoint->sharing == COHI_CUDA_THREADS && ++tail->since >= MARK_EVERY) {
+        result = library->cuEventRecord(tail->marks[tail->next], lineup->stream);
+        tail->since = 0;
+        tail->next ^= 1;
+    }
+    /* The last one: where it is over, so are the marks. */
+    return result == CUDA_SUCCESS ? library->cuEventRecord(tail->event, lineup->stream) : result;
 }
 
 /* ---- streams ---- */

@@ -173,7 +173,7 @@ typedef struct cohi_mlx_item {
 } cohi_mlx_item;
 
 enum {
-    COHI_MLX_MESSAGE_BYTES = (64 << 10) + 256, /* with its head */
+    COHI_MLX_MESSAGE_BYTES = (63 << 10) + 256, /* with its head */
     COHI_MLX_FRAME_LEAST = 4 << 10,
     COHI_MLX_FRAME_MOST =
         256 << 10 /* above, MLX sends both ways on each connection, which calm ones delay */

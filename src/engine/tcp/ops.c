@@ -3,8 +3,10 @@
 void cohi_tcp_tell(cohi_endpoint *endpoint)
 {
     if (atomic_load_explicit(&endpoint->rings, memory_order_relaxed)
-        && atomic_exchange(&endpoint->rings, 0))
+        && atomic_exchange(&endpoint->rings, 0)) {
+        atomic_store_explicit(&endpoint->poll.rests, 0, memory_order_relaxed); /* it wakes */
         endpoint->upcalls->arrived(endpoint->world);
+    }
     if (atomic_load_explicit(&endpoint->stores, memory_order_relaxed)
         && atomic_exchange(&endpoint->stores, 0))
         endpoint->upcalls->stored(endpoint->world);

@@ -268,7 +268,7 @@ typedef struct cohi_tcp_poll {
     int timer;            /* rings now and then while a rank polls; -1: ranks do not */
     atomic_int taken;     /* a rank polls: the thread does not hear of links */
     atomic_uint calls;    /* of ranks that poll */
-    atomic_int rests;     /* none does: those that waited are asleep */
+    atomic_int rests;     /* none does: those that waited are asleep, and were not woken since */
     unsigned seen;        /* of them, when the timer rang last */
     uint64_t period_ns;   /* of the timer */
     pthread_mutex_t lock; /* taking and giving back, and the period */
@@ -517,7 +517,7 @@ void cohi_tcp_out_free(cohi_tcp_out *out);
 
 void cohi_tcp_receive(cohi_tcp_link *link, bool by_rank);
 
-/* ---- serve.c: the thread's ---- */
+/* ---- serve.c: of who has `reading` ---- */
 
 /* The most bytes of payload with which a frame is taken only when it is here whole. */
 size_t cohi_tcp_whole_bytes(unsigned verb);

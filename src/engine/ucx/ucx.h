@@ -47,7 +47,9 @@ typedef struct cohi_ucx_link cohi_ucx_link;
 enum {
     COHI_UCX_FRAME_ID = 0x43, /* of the active messages */
     COHI_UCX_VERSION = 1,
-    COHI_UCX_MESSAGE_BYTES = (64 << 10) + 256, /* the longest message of the channel */
+    COHI_UCX_MESSAGE_BYTES =
+        (63 << 10)
+        + 256, /* the longest message of the channel: it goes eagerly, and a spare holds it */
     /* Longer payloads are fetched by their target. So that a message of the channel is never; not tuned. */
     COHI_UCX_EAGER_BYTES = 64 << 10,
     /* Longer puts and gets go in pieces, each of which tells that the other side is there: UCX says nothing of
