@@ -217,9 +217,48 @@ coh_status cohi_mpi_start(const cohi_mpi_library **library, int *level)
     return check_thread(*library, *level);
 }
 
+/* ---- broken pipes ---- */
+
+static bool handled; /* by let_pass */
+
+static void let_pass(int signal)
+{
+    (void)signal;
+}
+
+/* MPI writes to the sockets of ranks that are gone, and Open MPI does not keep the signal away that the kernel sends then: it would
+ * end this rank as well. A handler is not passed on to programs that this one starts, as it would be if the signal
+ * were ignored. */
+static void handle_broken_pipes(void)
+{
+    struct sigaction now;
+    if (sigaction(SIGPIPE, NULL, &now) != 0 || now.sa_flags & SA_SIGINFO
+        || now.sa_handler != SIG_DFL)
+        return;
+    now.sa_handler = let_pass;
+    now.sa_flags = SA_RESTART;
+    handled = sigaction(SIGPIPE, &now, NULL) == 0;
+}
+
+static void leave_broken_pipes(void)
+{
+    struct sigaction now;
+    if (!handled || sigaction(SIGPIPE, NULL, &now) != 0)
+        return;
+    handled = false;
+    if (now.sa_flags & SA_SIGINFO || now.sa_handler != let_pass)
+        return; /* the program has its own by now */
+    now.sa_handler = SIG_DFL;
+    (void)sigaction(SIGPIPE, &now, NULL);
+}
+
+/* ---- worlds ---- */
+
 void cohi_mpi_process_add(cohi_endpoint *endpoint)
 {
     pthread_mutex_lock(&lock);
+    if (!endpoints)
+        handle_broken_pipes();
     endpoint->next = endpoints;
     endpoints = endpoint;
     if (endpoint->threaded && initialised_here != (int)getpid())
@@ -235,6 +274,8 @@ void cohi_mpi_process_remove(cohi_endpoint *endpoint)
         place = &(*place)->next;
     if (*place)
         *place = endpoint->next;
+    if (!endpoints)
+        leave_broken_pipes();
     if (!endpoints && cohi_mpi_session_is_held() && !cohi_mpi_is_finalized(started))
         cohi_mpi_session_end(started);
     pthread_mutex_unlock(&lock);
