@@ -218,6 +218,11 @@ static void killed_in_puts(test_rank *self)
 {
     struct scene *scene = self->shared;
     uint64_t *words;
+    if (strcmp(self->engine, "mpi:openmpi") == 0) {
+        test_skip("Open MPI ends a process now and then that has more to send to one that was "
+                  "killed");
+        return;
+    }
     if (!CHECK_OK(test_join(self))
         || !CHECK_OK(coh_calloc(self->world, (size_t)self->size, sizeof *words, (void **)&words)))
         return;

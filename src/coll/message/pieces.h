@@ -21,10 +21,10 @@ enum {
 };
 
 /*
- * Elements of `size` bytes in a chunk, of `count` to exchange: as many as a frame of the engine's holds, or, where two of
- * COHI_CHUNK_BYTES are enough, those, so that one is combined while the other comes. All_reduce of 384 KiB, 1, 2 and 16 MiB by two
- * ranks over TCP on the loopback with frames of 63 / 127 / 255 KiB: 109, 253, 508, 4870 / 99, 236, 467, 4670 / 107, 230, 700, 5120
- * us (Zen 5); the longest are slow where the kernel paces what is sent (BBR), else as fast as those of 127.
+ * Elements of `size` bytes in a chunk, of `count` to exchange: as many as a frame of the engine's holds. Where two of
+ * COHI_CHUNK_BYTES are enough it is those, so that one is combined while the other comes. All_reduce of 1, 2 and 16 MiB
+ * by two ranks over TCP on the loopback, us: with frames of 63 KiB 253, 508, 4870; of 127 KiB 236, 467, 4670; of 255
+ * KiB 230, 700, 5120 (Zen 5). Those of 255 KiB suffer where the kernel paces what is sent (BBR).
  */
 size_t cohi_chunk_length(const cohi_call *call, size_t count, size_t size);
 

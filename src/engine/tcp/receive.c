@@ -275,9 +275,9 @@ static bool rest_is_near(cohi_tcp_in *in, size_t turn, uint64_t came_ns)
 }
 
 /*
- * A long message that nobody receives yet would be kept, and copied twice. But a rank that looks is about to be given what came
- * before it, and mostly posts the next receive then: so the message stays where it is until the rank looks again, or the
- * thread does. That one it is not put off again.
+ * A long message that nobody receives yet would be kept, and copied twice. But a rank that looks is about to be given
+ * what came before it, and mostly posts the next receive then. So the message stays where it is until the rank looks
+ * again, or the thread does. It is put off once.
  */
 static const char *take_put_off(cohi_tcp_link *link)
 {
