@@ -9,6 +9,7 @@ if(COHORT_TCP)
     engine/modules/segments.c
     engine/tcp/call.c
     engine/tcp/callers.c
+    engine/tcp/congestion.c
     engine/tcp/fork.c
     engine/tcp/link.c
     engine/tcp/listen.c

@@ -86,6 +86,9 @@ typedef enum cohi_net { COHI_NET_SEAL = 0, COHI_NET_CLEAR = 1 } cohi_net;
       "itself all that are up")                                                                    \
     X(ports, COHI_KNOB_TEXT, "COHORT_PORTS", "",                                                   \
       "ports at which ranks listen for those of other hosts, first-last; by itself any")           \
+    X(congestion, COHI_KNOB_TEXT, "COHORT_CONGESTION", "auto",                                     \
+      "congestion control of links between hosts: auto, the system's, but none that paces (bbr) "  \
+      "where the round trip is below a millisecond; system; or a name, such as cubic")             \
     X(net, COHI_KNOB_NET, "COHORT_NET", "seal",                                                    \
       "what travels between hosts: seal, encrypted and authenticated; clear, as it is, on a "      \
       "network that is trusted (docs/security.md)")                                                \

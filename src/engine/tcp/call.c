@@ -47,7 +47,8 @@ static int call_from(cohi_tcp_link *link, int at)
 {
     cohi_endpoint *endpoint = link->endpoint;
     for (link->at = at; link->at < link->places; link->at++) {
-        int error = cohi_tcp_socket_call(place_of(link), endpoint->link_timeout_ns, &link->fd);
+        int error = cohi_tcp_socket_call(place_of(link), &endpoint->congestion,
+                                         endpoint->link_timeout_ns, &link->fd);
         if (!error) {
             link->state = COHI_TCP_CALLING;
             link->called_ns = cohi_now_ns();
@@ -172,6 +173,8 @@ static void open_link(cohi_tcp_link *link)
     link->state = COHI_TCP_OPEN;
     link->in.from = link->in.to = 0;
     link->in.patient = link->in.put_off = false;
+    cohi_tcp_congestion_settle(&link->endpoint->congestion, link->fd,
+                               cohi_tcp_socket_round_trip_us(link->fd));
     cohi_tcp_flush(link, NULL);
     cohi_tcp_link_poll(link);
 }

@@ -55,7 +55,7 @@ static int listen_at(const cohi_endpoint *endpoint, const cohi_tcp_ports *ports,
     for (unsigned i = 0; i < count && error == EADDRINUSE; i++) {
         unsigned port = ports->first + (i + (unsigned)endpoint->rank) % count;
         place->port = htons((uint16_t)port);
-        error = cohi_tcp_socket_listen(place, fd);
+        error = cohi_tcp_socket_listen(place, &endpoint->congestion, fd);
     }
     return error;
 }
@@ -99,6 +99,8 @@ coh_status cohi_tcp_listen(cohi_endpoint *endpoint, const cohi_engine_args *args
     endpoint->own.clear = args->config->net == COHI_NET_CLEAR;
     endpoint->own.network = cohi_os_network_id();
     coh_status status = cohi_tcp_ports_parse(args->config->ports, &ports);
+    if (status == COH_OK)
+        status = cohi_tcp_congestion_choose(args->config->congestion, &endpoint->congestion);
     if (status == COH_OK)
         status = make_keys(endpoint);
     if (status == COH_OK)

@@ -114,15 +114,26 @@ static void set_options(int fd, uint64_t timeout_ns)
         cohi_tcp_socket_limit(fd, timeout_ns);
 }
 
+static bool ask_state(int fd, struct tcp_info *info)
+{
+    socklen_t length = sizeof *info;
+    memset(info, 0, sizeof *info); /* an older kernel has less to say */
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0;
+}
+
+uint32_t cohi_tcp_socket_round_trip_us(int fd)
+{
+    struct tcp_info info;
+    return ask_state(fd, &info) ? info.tcpi_min_rtt : 0;
+}
+
 /* Either all was sent and acknowledged, or something just was; or the peer's buffer is full, and its host says so: a
  * probe of that is long in coming, so that one which was answered counts until then. A host that cannot hear
  * this one sends acknowledgements too, of nothing new. */
 bool cohi_tcp_socket_is_acknowledged(int fd, uint64_t recent_ns, uint64_t *acknowledged)
 {
     struct tcp_info info;
-    socklen_t length = sizeof info;
-    memset(&info, 0, sizeof info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    if (!ask_state(fd, &info))
         return false;
     bool more = info.tcpi_bytes_acked != *acknowledged;
     bool recent = info.tcpi_last_ack_recv < recent_ns / COHI_NS_PER_MS;
@@ -142,13 +153,14 @@ static int listen_at(int fd, const union any_address *address, socklen_t length)
     return bind(fd, &address->plain, length) == 0 && listen(fd, BACKLOG) == 0 ? 0 : errno;
 }
 
-int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd)
+int cohi_tcp_socket_listen(cohi_tcp_place *place, const cohi_tcp_congestion *congestion, int *fd)
 {
     union any_address address;
     socklen_t length = to_kernel(place, &address);
     int made = -1, error = new_socket(address.plain.sa_family, &made);
     if (error)
         return error;
+    cohi_tcp_congestion_begin(congestion, made);
     error = listen_at(made, &address, length);
     if (!error && getsockname(made, &address.plain, &length) != 0)
         error = errno;
@@ -161,7 +173,8 @@ int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd)
     return 0;
 }
 
-int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *fd)
+int cohi_tcp_socket_call(const cohi_tcp_place *place, const cohi_tcp_congestion *congestion,
+                         uint64_t timeout_ns, int *fd)
 {
     union any_address address;
     socklen_t length = to_kernel(place, &address);
@@ -169,6 +182,7 @@ int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *
     if (error)
         return error;
     set_options(made, timeout_ns);
+    cohi_tcp_congestion_begin(congestion, made);
     int held = cohi_cancel_hold();
     if (connect(made, &address.plain, length) != 0 && errno != EINPROGRESS && errno != EINTR)
         error = errno;

@@ -6,6 +6,8 @@
 #ifndef COHI_ENGINE_TCP_SOCKET_H
 #define COHI_ENGINE_TCP_SOCKET_H
 
+#include "engine/tcp/congestion.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +23,7 @@ typedef struct cohi_tcp_place {
 } cohi_tcp_place;
 
 /* Listens at the place; where its port is 0 the kernel chooses one, which is then in it. */
-int cohi_tcp_socket_listen(cohi_tcp_place *place, int *fd);
+int cohi_tcp_socket_listen(cohi_tcp_place *place, const cohi_tcp_congestion *congestion, int *fd);
 
 /* "10.0.0.1 port 4711": a place, or the other end of a connection. */
 enum { COHI_TCP_PLACE_TEXT = 64 };
@@ -29,10 +31,14 @@ void cohi_tcp_place_text(const cohi_tcp_place *place, char text[COHI_TCP_PLACE_T
 void cohi_tcp_socket_peer(int fd, char text[COHI_TCP_PLACE_TEXT]);
 
 /* Begins to connect: EINPROGRESS is no error, the socket can be written once it is connected. */
-int cohi_tcp_socket_call(const cohi_tcp_place *place, uint64_t timeout_ns, int *fd);
+int cohi_tcp_socket_call(const cohi_tcp_place *place, const cohi_tcp_congestion *congestion,
+                         uint64_t timeout_ns, int *fd);
 
 /* How that ended. */
 int cohi_tcp_socket_error(int fd);
+
+/* The shortest that was seen between a segment and its acknowledgement; 0: not known. */
+uint32_t cohi_tcp_socket_round_trip_us(int fd);
 
 /* Whether the other host has acknowledged all that this one has sent or asked, its keepalives too, or
  * has acknowledged something not longer ago than that. Its process may be stopped all the same. */

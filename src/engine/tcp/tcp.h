@@ -3,6 +3,7 @@
  *
  *   wire.c     the format of what travels
  *   socket.c   the few system calls on sockets
+ *   congestion.c  the kernel's congestion control, by the round trip
  *   tcp.c      the slots
  *   memory.c   segments: mapped on this host, served to the others
  *   ops.c      operations that wait for one link, or several
@@ -297,6 +298,7 @@ struct cohi_endpoint {
     pthread_mutex_t segments_lock;
     cohi_segments segments;
 
+    cohi_tcp_congestion congestion;
     cohi_tls_self self;
     bool secured;            /* links begin with a handshake */
     bool seals;              /* and what follows it is sealed */
