@@ -22,9 +22,9 @@ enum {
 
 /*
  * Elements of `size` bytes in a chunk, of `count` to exchange: as many as a frame of the engine's holds. Where two of
- * COHI_CHUNK_BYTES are enough it is those, so that one is combined while the other comes. All_reduce of 1, 2 and 16 MiB
- * by two ranks over TCP on the loopback, us: with frames of 63 KiB 253, 508, 4870; of 127 KiB 236, 467, 4670; of 255
- * KiB 230, 700, 5120 (Zen 5). Those of 255 KiB suffer where the kernel paces what is sent (BBR).
+ * COHI_CHUNK_BYTES are enough it is those, so that one is combined while the other comes. All_reduce of 256 KiB, 1, 2
+ * and 16 MiB by two ranks over TCP on the loopback, us: with frames of 128 KiB 66, 248, 480, 5150; of 256 KiB 55, 210, 390,
+ * 5160; of 512 KiB 46, 168, 355, 4790; of 1 MiB 46, 164, 328, 4720 (Zen 5, links that are not paced).
  */
 size_t cohi_chunk_length(const cohi_call *call, size_t count, size_t size);
 

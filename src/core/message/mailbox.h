@@ -29,11 +29,10 @@
 
 /*
  * Data bytes of one frame, where the engine takes any: many, so that its head and system calls are little beside it;
- * few, so that a short message does not wait long behind it. With its heads it is shorter than two of what the kernel
- * sends at once, a segment of the loopback or a batch of them on a card (64 KiB less headers): a longer one goes as
- * three, of which the last is all but empty.
+ * few, so that a short message does not wait long behind it. Three fit the half of the credit that long messages may
+ * take.
  */
-enum { COHI_FRAME_DATA_BYTES = 127 << 10 };
+enum { COHI_FRAME_DATA_BYTES = 512 << 10 };
 
 typedef struct cohi_mailbox cohi_mailbox;
 struct cohi_parcel;

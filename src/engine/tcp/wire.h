@@ -22,8 +22,9 @@ enum {
     /* The longest payload of a frame. Longer transfers are several frames, so that answers can go
      * between them. */
     COHI_TCP_FRAME_BYTES = 1 << 20,
-    COHI_TCP_MESSAGE_BYTES = 128 << 10, /* the longest message of the channel */
-    COHI_TCP_REASON_BYTES = 160,        /* the longest reason of a goodbye */
+    COHI_TCP_MESSAGE_BYTES =
+        (512 << 10) + 256,       /* the longest message of the channel, with its head */
+    COHI_TCP_REASON_BYTES = 160, /* the longest reason of a goodbye */
     /* Requests of one direction that may wait for their answers at once: all that the side that
      * answers must be able to queue. */
     COHI_TCP_WINDOW = 64
