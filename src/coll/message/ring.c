@@ -55,9 +55,28 @@ static cohi_span going(const struct ring *ring, size_t turn)
     return piece_of(ring, ring->index - 1 - (int)step_of(ring, turn), turn);
 }
 
-static char *place(const struct ring *ring, size_t step, size_t turn)
+static char *slot(const struct ring *ring, size_t step, size_t number)
 {
-    return ring->buffers[step % 2] + turn % ring->chunks * ring->chunk * ring->partial;
+    return ring->buffers[step % 2] + number * ring->chunk * ring->partial;
+}
+
+static bool is_last(const struct ring *ring, size_t step)
+{
+    return step + 2 == (size_t)ring->size;
+}
+
+/* What comes in the last step does not go on: its chunks take turns in a few places, which stay in the cache. All_reduce of
+ * 16 MiB by two ranks over TCP on the loopback: 4.8 / 4.35 ms (Zen 5). */
+static char *place_of_coming(const struct ring *ring, size_t turn)
+{
+    size_t step = step_of(ring, turn), number = turn % ring->chunks;
+    return slot(ring, step, is_last(ring, step) ? number % UNDER_WAY : number);
+}
+
+/* What the step before received, or, in the first step, what is loaded there. */
+static char *place_of_going(const struct ring *ring, size_t turn)
+{
+    return slot(ring, step_of(ring, turn) + 1, turn % ring->chunks);
 }
 
 static const char *source_at(const struct ring *ring, cohi_span span)
@@ -68,7 +87,7 @@ static const char *source_at(const struct ring *ring, cohi_span span)
 static void receive(struct ring *ring, size_t turn)
 {
     cohi_exchange_receive(ring->call, &ring->requests[turn % UNDER_WAY][0],
-                          wrap(ring, ring->index - 1), place(ring, step_of(ring, turn), turn),
+                          wrap(ring, ring->index - 1), place_of_coming(ring, turn),
                           coming(ring, turn).count * ring->partial);
 }
 
@@ -77,11 +96,12 @@ static void send(struct ring *ring, size_t turn)
 {
     size_t step = step_of(ring, turn);
     cohi_span go = going(ring, turn);
-    const char *data = place(ring, step + 1, turn);
+    char *place = place_of_going(ring, turn);
+    const char *data = place;
     if (step == 0 && cohi_partial_same(ring->call))
         data = source_at(ring, go);
     else if (step == 0)
-        cohi_partial_load(ring->call, place(ring, 1, turn), source_at(ring, go), go.count);
+        cohi_partial_load(ring->call, place, source_at(ring, go), go.count);
     cohi_exchange_send(ring->call, &ring->requests[turn % UNDER_WAY][1],
                        wrap(ring, ring->index + 1), data, go.count * ring->partial);
 }
@@ -107,10 +127,9 @@ static char *target_at(const struct ring *ring, cohi_span span)
 static void combine(const struct ring *ring, size_t turn)
 {
     const cohi_call *call = ring->call;
-    size_t step = step_of(ring, turn);
     cohi_span come = coming(ring, turn);
-    char *partial = place(ring, step, turn);
-    bool last = step == (size_t)ring->size - 2;
+    char *partial = place_of_coming(ring, turn);
+    bool last = is_last(ring, step_of(ring, turn));
     bool at_once = last && cohi_partial_same(call) && call->reduce != COH_MEAN;
     cohi_partial_combine(call, at_once ? target_at(ring, come) : partial, partial,
                          own_part(ring, come), come.count);
