@@ -117,7 +117,9 @@ COH_API coh_status coh_cuda_signal(coh_world *world, uint64_t *signal, uint64_t 
 
 /* The stream goes on when `*word compare value` holds, for a 64-bit word of this rank's own copy in a
  * heap on a card, written by rank `from` or COH_ANY_RANK. What was put before the signal is visible to
- * what follows. When `from` is lost the stream goes on, and coh_cuda_status tells. */
+ * what follows. When `from` is lost the stream goes on, and coh_cuda_status tells. Where processes take turns on the card
+ * a stream waits for COH_EQ, and for COH_GE and COH_GT of values below 2^63 and words less than 2^63 above them; the
+ * rest is COH_UNSUPPORTED. */
 COH_API coh_status coh_cuda_wait_until(coh_world *world, const uint64_t *word, coh_compare compare,
                                        uint64_t value, int from, coh_cuda_stream stream);
 

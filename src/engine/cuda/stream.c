@@ -411,18 +411,25 @@ static coh_status wait_by_kernel(cohi_endpoint *endpoint, CUstream stream, CUdev
     return cohi_cuda_launch(endpoint, endpoint->streams->wait, 1, 1, stream, &wait);
 }
 
-/* Where ranks take turns a stream waits, not a kernel. It knows two comparisons. */
+/*
+ * Where ranks take turns a stream waits, not a kernel. It knows two comparisons: equal, and whether the word less the value is
+ * not negative as a signed number. That is what is asked for up to the middle of the range; beyond it small words
+ * would do.
+ */
 static coh_status wait_by_value(cohi_endpoint *endpoint, CUstream stream, CUdeviceptr word,
                                 coh_compare compare, uint64_t value)
 {
-    bool above = compare == COH_GE || (compare == COH_GT && value < UINT64_MAX);
+    const uint64_t middle = UINT64_C(1) << 63;
+    bool above = (compare == COH_GE && value <= middle) || (compare == COH_GT && value < middle);
     if (!above && compare != COH_EQ)
         return cohi_fail(
             COH_UNSUPPORTED,
             "several processes share card %d, %s, without MPS: a stream can wait there "
-            "for a word that is equal, greater or both, not otherwise; start "
-            "nvidia-cuda-mps-control -d before them",
+            "for a word that is equal to a value, or greater than one of less than 2^63, not "
+            "otherwise; start nvidia-cuda-mps-control -d before them",
             endpoint->device, endpoint->name);
+    if (compare == COH_GE && value == 0) /* every word is */
+        return COH_OK;
     CUresult result = endpoint->library->cuStreamWaitValue64(
         stream, word, value + (compare == COH_GT),
         above ? CU_STREAM_WAIT_VALUE_GEQ : CU_STREAM_WAIT_VALUE_EQ);
