@@ -164,13 +164,18 @@ mps() {
     done
 }
 
-# Threads share the card as clients of MPS do, also where their process is one. Kernels that wait without end, since they do not fit
-# the part of their process, end with the time limit: so the server is their own.
+# Threads of one process share the card without MPS. As clients of a server each such process takes 32 of its connections, of
+# which there are few, and one that gets less can stand still. So without one, and one job at a time: contexts that take
+# turns make each other's kernels wait. Then once as the only client of a server of its own.
 threads() {
-    own_mps || without_mps
-    both threads threads '4 2 1'
     wait
-    stop_mps
+    local together=
+    without_mps
+    both threads threads '4 2 1'
+    if own_mps 100; then
+        suite 'conform, threads of a client of MPS, 4 ranks' "$build/bin/conform" --heap cuda --engine threads --ranks 4
+        stop_mps
+    fi
 }
 
 turns() {
@@ -320,7 +325,6 @@ alone() {
         program "kernels, $ranks threads" "$build/bin/gpu-kernels" --threads $ranks --brief
         program "heaps, $ranks threads" "$build/bin/cuda-heaps" threads $ranks
     done
-    suite "streams, threads without MPS, 2 ranks" "$build/bin/gpu" --engine threads --ranks 2
     if with_mps 100; then
         program "kernels, 2 processes with MPS and the whole card" \
             "$build/bin/cohort" run -n 2 -- "$build/bin/gpu-kernels" --brief

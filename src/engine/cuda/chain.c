@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* What the driver has where CUDA_DEVICE_MAX_CONNECTIONS does not say. */
-enum { USUAL_QUEUES = 8, QUEUES_MAX = 32 };
+enum { USUAL_QUEUES = 8, QUEUES_MAX = 32, OWN_STREAMS = 3 };
 
 /*
  * A thread-rank that has twice so many operations that wait under way on a stream is held back. Where the card's queue is
@@ -26,7 +26,8 @@ static atomic_int waiting_streams;
 
 /*
  * Streams of one process share the card's queues. Behind a kernel that waits, the queue stands still: so that
- * no kernel waits for one behind it, each stream needs a queue to itself. Some are left to the engine's own.
+ * no kernel waits for one behind it, each stream needs a queue to itself. Three of each rank are left to the engine's own: what
+ * calls of the host copy, what they run, and what ends the waits of others.
  */
 static int most_waiting_streams(const cohi_endpoint *endpoint)
 {
@@ -34,7 +35,7 @@ static int most_waiting_streams(const cohi_endpoint *endpoint)
     int queues = set ? atoi(set) : USUAL_QUEUES;
     if (queues < 1 || queues > QUEUES_MAX)
         queues = USUAL_QUEUES;
-    int left = queues - 2 * endpoint->on_card;
+    int left = queues - OWN_STREAMS * endpoint->on_card;
     return left > endpoint->on_card ? left : endpoint->on_card;
 }
 
