@@ -110,10 +110,15 @@ static coh_status check_forced(const cohi_call *call, const cohi_tuning *tuning)
                            row->name, call->bytes, call->team->size, world->engine->name);
 }
 
-static void choose(cohi_call *call, const cohi_algorithm *row)
+static cohi_choice choice_of(const cohi_algorithm *row)
 {
-    call->algorithm = row;
-    call->algorithm_number = cohi_algorithm_number(row);
+    return (cohi_choice){row, cohi_algorithm_number(row)};
+}
+
+static void choose(cohi_call *call, cohi_choice choice)
+{
+    call->algorithm = choice.row;
+    call->algorithm_number = choice.number;
 }
 
 coh_status cohi_select_anew(cohi_call *call)
@@ -121,7 +126,7 @@ coh_status cohi_select_anew(cohi_call *call)
     const cohi_tuning *tuning = cohi_tuning_of(call->team->world);
     unsigned forced = tuning->forced[call->kind];
     call->forced = forced != 0;
-    choose(call, call->forced ? cohi_algorithm_at(forced - 1) : cheapest(call, tuning));
+    choose(call, choice_of(call->forced ? cohi_algorithm_at(forced - 1) : cheapest(call, tuning)));
     return call->forced ? check_forced(call, tuning) : COH_OK;
 }
 
@@ -135,10 +140,10 @@ coh_status cohi_select(cohi_call *call)
     const cohi_tuning *tuning = cohi_tuning_of(call->team->world);
     if (COHI_UNLIKELY(tuning->forced[call->kind]))
         return cohi_select_anew(call);
-    const cohi_algorithm **choice =
+    cohi_choice *choice =
         &cohi_team_gear(call->team)->choices[call->kind][form_of(call)][class_of(call->bytes)];
-    if (COHI_UNLIKELY(!*choice))
-        *choice = cheapest(call, tuning);
+    if (COHI_UNLIKELY(!choice->row))
+        *choice = choice_of(cheapest(call, tuning));
     choose(call, *choice);
     return COH_OK;
 }

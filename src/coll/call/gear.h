@@ -24,6 +24,12 @@ typedef enum cohi_fetching { COHI_FETCH_UNKNOWN, COHI_FETCH_CAN, COHI_FETCH_CANN
 
 enum { COHI_SIZE_CLASSES = 48 }; /* one for each power of two */
 
+/* A row that was chosen, and its number. */
+typedef struct cohi_choice {
+    const cohi_algorithm *row; /* NULL: none so far */
+    unsigned number;
+} cohi_choice;
+
 struct cohi_worker;
 
 typedef struct cohi_coll_gear {
@@ -36,7 +42,7 @@ typedef struct cohi_coll_gear {
     size_t *firsts[2];    /* [size] each: of the source's and the target's blocks */
     char *workspace;
     size_t workspace_bytes;
-    const cohi_algorithm *choices[COHI_KINDS][COHI_FORMS][COHI_SIZE_CLASSES];
+    cohi_choice choices[COHI_KINDS][COHI_FORMS][COHI_SIZE_CLASSES];
     cohi_call last[COHI_KINDS]; /* of each kind the last that can be repeated; team: NULL */
     uint64_t serial;            /* of the last terms */
     uint64_t shown[COHI_POSTS]; /* the serial of the terms that a post has; 0: none */

@@ -123,6 +123,12 @@ struct stream {
     coh_request requests[UNDER_WAY][2];
 };
 
+/* What goes as one chunk needs no cutting, which takes about as long as all else that is done for a short message. */
+static bool fits_chunk(size_t count, size_t size)
+{
+    return count <= COHI_CHUNK_BYTES / size;
+}
+
 static size_t buffer_bytes(const cohi_call *call, size_t in_count)
 {
     size_t size = cohi_partial_size(call), chunk = cohi_chunk_length(call, in_count, size);
@@ -131,7 +137,10 @@ static size_t buffer_bytes(const cohi_call *call, size_t in_count)
 
 size_t cohi_flow_bytes(const cohi_call *call, size_t in_count)
 {
-    size_t chunk = cohi_chunk_length(call, in_count, cohi_partial_size(call));
+    size_t size = cohi_partial_size(call);
+    if (fits_chunk(in_count, size))
+        return cohi_part_bytes(in_count * size);
+    size_t chunk = cohi_chunk_length(call, in_count, size);
     size_t chunks = cohi_pieces_of(in_count, chunk);
     return (chunks < UNDER_WAY ? chunks : UNDER_WAY) * buffer_bytes(call, in_count);
 }
@@ -162,18 +171,29 @@ static void post(struct stream *stream, size_t number)
                        go.count * stream->size);
 }
 
-static void combine(const struct stream *stream, size_t number)
+/* What came in `in` with this member's own elements from `at` bytes on. */
+static void combine(const cohi_call *call, const cohi_flow *flow, const char *in, size_t at,
+                    size_t count)
 {
-    const cohi_flow *flow = stream->flow;
-    cohi_span come = coming(stream, number);
-    const char *own = flow->own + come.first * stream->size, *in = buffer_of(stream, number);
-    cohi_partial_combine(stream->call, flow->into + come.first * stream->size,
-                         flow->in_first ? in : own, flow->in_first ? own : in, come.count);
+    const char *own = flow->own + at;
+    cohi_partial_combine(call, flow->into + at, flow->in_first ? in : own,
+                         flow->in_first ? own : in, count);
+}
+
+static coh_status run_single(cohi_call *call, const cohi_flow *flow, size_t size, char *buffer)
+{
+    coh_status status = cohi_exchange_both(call, flow->to, flow->out, flow->out_count * size,
+                                           flow->from, buffer, flow->in_count * size);
+    if (status == COH_OK)
+        combine(call, flow, buffer, 0, flow->in_count);
+    return status;
 }
 
 coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers)
 {
     size_t size = cohi_partial_size(call), posted = 0;
+    if (fits_chunk(flow->in_count, size) && fits_chunk(flow->out_count, size))
+        return run_single(call, flow, size, buffers);
     struct stream stream = {.call = call,
                             .flow = flow,
                             .size = size,
@@ -190,8 +210,10 @@ coh_status cohi_flow_run(cohi_call *call, const cohi_flow *flow, char *buffers)
             post(&stream, posted);
         coh_status ended = cohi_exchange_finish(call, stream.requests[done % UNDER_WAY], 2);
         status = cohi_error_first(status, ended, &first);
-        if (status == COH_OK)
-            combine(&stream, done);
+        if (status != COH_OK)
+            continue;
+        cohi_span come = coming(&stream, done);
+        combine(call, flow, buffer_of(&stream, done), come.first * size, come.count);
     }
     return status == COH_OK ? COH_OK : cohi_fail_again(&first);
 }

@@ -2,8 +2,9 @@
  * aside.h - for how long the thread of an engine stands aside while ranks look for what comes themselves.
  *
  * It wakes now and then to see whether they still do, which costs a rank that polls some 15 us of its core: with a
- * period of 250 us a message of 8 bytes takes 6.3 us, with one of 4 ms 5.6 (engine ucx, Zen 5). So periods double, up to
- * a limit, as long as ranks look often in each of them. The thread takes over when none has looked in a period. So what
+ * period of 250 us a message of 8 bytes takes 6.3 us, with one of 4 ms 5.6 (engine ucx, Zen 5). So the first period, in which
+ * ranks have looked often, is followed by longer ones. Not by ever longer ones: in a virtual machine to set a timer may take
+ * 11 us. The thread takes over when none has looked in a period. So what
  * comes for a rank that has just ended its wait, and computes, is late by two periods at most.
  */
 #ifndef COHI_ENGINE_MODULES_ASIDE_H
@@ -21,7 +22,7 @@ static inline uint64_t cohi_aside_next(uint64_t period_ns, unsigned looks)
 {
     if (looks < period_ns / COHI_ASIDE_OFTEN_NS)
         return COHI_ASIDE_FIRST_NS;
-    return 2 * period_ns < COHI_ASIDE_MOST_NS ? 2 * period_ns : COHI_ASIDE_MOST_NS;
+    return COHI_ASIDE_MOST_NS;
 }
 
 #endif

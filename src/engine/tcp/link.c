@@ -94,10 +94,22 @@ coh_status cohi_tcp_link_to(cohi_endpoint *endpoint, int rank, cohi_tcp_link **l
 
 /* ---- the thread's set ---- */
 
+/* What the kernel tells of in any case: a descriptor of which nothing else is wanted stays in the set. */
+enum { ALWAYS_TOLD = EPOLLERR | EPOLLHUP };
+
+/* A link that ranks read without asking: telling the set of each arrival would cost those that send. */
+static bool is_read_unasked(const cohi_tcp_link *link)
+{
+    return atomic_load_explicit(&link->endpoint->poll.unasked, memory_order_relaxed)
+           && link->state == COHI_TCP_OPEN && !link->out.armed;
+}
+
 static uint32_t wanted_events(const cohi_tcp_link *link)
 {
     if (link->fd < 0)
         return 0;
+    if (is_read_unasked(link))
+        return ALWAYS_TOLD;
     switch (link->state) {
     case COHI_TCP_CALLING:
         return EPOLLOUT;

@@ -470,6 +470,7 @@ static coh_status tcp_send(cohi_endpoint *endpoint, int rank, const void *head, 
 {
     cohi_tcp_link *link;
     cohi_tcp_request *request;
+    cohi_tcp_poll_expect(endpoint);
     coh_status status = begin_request(endpoint, rank, COHI_TCP_MESSAGE, &link, &request);
     if (status != COH_OK)
         return status;

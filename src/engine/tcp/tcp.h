@@ -268,10 +268,12 @@ typedef struct cohi_tcp_poll {
     cohi_tcp_source links_source, timer_source;
     int timer;            /* rings now and then while a rank polls; -1: ranks do not */
     atomic_int taken;     /* a rank polls: the thread does not hear of links */
+    atomic_int unasked;   /* and it reads all of them, whether something has come or not */
+    atomic_int served;    /* the thread has received something since a rank polled */
     atomic_uint calls;    /* of ranks that poll */
     atomic_int rests;     /* none does: those that waited are asleep, and were not woken since */
     unsigned seen;        /* of them, when the timer rang last */
-    uint64_t period_ns;   /* of the timer */
+    uint64_t period_ns;   /* of the timer; 0: it does not ring */
     pthread_mutex_t lock; /* taking and giving back, and the period */
 } cohi_tcp_poll;
 
@@ -545,6 +547,9 @@ void cohi_tcp_poll_close(cohi_endpoint *endpoint);
 /* The slots `progress` and `rest`. */
 void cohi_tcp_progress(cohi_endpoint *endpoint);
 bool cohi_tcp_rest(cohi_endpoint *endpoint);
+
+/* A message is about to be sent. */
+void cohi_tcp_poll_expect(cohi_endpoint *endpoint);
 
 /* The thread: the timer has rung. */
 void cohi_tcp_poll_look(cohi_endpoint *endpoint);

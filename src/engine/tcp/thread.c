@@ -84,8 +84,10 @@ static void serve_link(cohi_tcp_link *link, uint32_t events)
     case COHI_TCP_OPEN:
         if (events & EPOLLOUT)
             write_more(link);
-        if (events & ~(uint32_t)EPOLLOUT)
+        if (events & ~(uint32_t)EPOLLOUT) {
+            atomic_store_explicit(&link->endpoint->poll.served, 1, memory_order_relaxed);
             cohi_tcp_receive(link, false);
+        }
         break;
     case COHI_TCP_ENDED:
         cohi_tcp_link_drain(link);
@@ -172,15 +174,16 @@ static void begin_to_look_on(cohi_endpoint *endpoint, uint64_t now_ns)
         endpoint->looks_until_ns = now_ns + LOOK_ON_NS;
 }
 
-/* For how long the thread may sleep. */
+/* For how long the thread may sleep. A rank that has begun to look itself may need this core. */
 static int sleep_ms(cohi_endpoint *endpoint)
 {
-    if (endpoint->looks_until_ns == 0)
-        return time_left_ms(endpoint);
-    if (cohi_now_ns() < endpoint->looks_until_ns)
+    bool looks_on = endpoint->looks_until_ns > 0;
+    bool alone = atomic_load_explicit(&endpoint->poll.rests, memory_order_relaxed);
+    if (looks_on && alone && cohi_now_ns() < endpoint->looks_until_ns)
         return 0;
+    if (looks_on && alone)
+        endpoint->skips = SKIPS;
     endpoint->looks_until_ns = 0;
-    endpoint->skips = SKIPS;
     return time_left_ms(endpoint);
 }
 
