@@ -78,10 +78,18 @@ static void all_reduce(size_t bytes)
         result[i] += memory[i];
 }
 
+/* Where the system's congestion control paces, all that is long takes up to twice as long. */
+static int unpaced_socket(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    return fd;
+}
+
 static int call(struct sockaddr_in *where)
 {
     for (int tries = 0; tries < 500; tries++, usleep(10000)) {
-        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        int fd = unpaced_socket();
         if (connect(fd, (struct sockaddr *)where, sizeof *where) == 0)
             return fd;
         close(fd);
@@ -92,7 +100,7 @@ static int call(struct sockaddr_in *where)
 
 static int answer(struct sockaddr_in *where)
 {
-    int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    int on = 1, fd = unpaced_socket();
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, (struct sockaddr *)where, sizeof *where) != 0 || listen(fd, 1) != 0)
         die("listen");

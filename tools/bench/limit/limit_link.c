@@ -20,11 +20,21 @@ static struct sockaddr_in at_loopback(uint16_t port)
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
+/* The fastest there is at so short a distance: where the system's congestion control paces, all that is long takes up to
+ * twice as long. */
+static int unpaced_socket(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    return fd;
+}
+
 int cohi_limit_link_listen(int *listener, uint16_t *port)
 {
     struct sockaddr_in address = at_loopback(0);
     socklen_t length = sizeof address;
-    *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *listener = unpaced_socket();
     if (*listener < 0 || bind(*listener, (struct sockaddr *)&address, length) != 0
         || listen(*listener, 1) != 0
         || getsockname(*listener, (struct sockaddr *)&address, &length) != 0)
@@ -38,7 +48,7 @@ static int reach(int leads, int listener, uint16_t port)
     struct sockaddr_in address = at_loopback(port);
     if (leads)
         return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = unpaced_socket();
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     close(fd);
