@@ -846,7 +846,7 @@ typedef struct coh_message {
  * be reused; the receiver may not have asked for it yet. Messages from one rank to another in one
  * team with one tag are received in the order of sending. A sender
  * waits for a receiver that asks for nothing: after a bounded amount of short messages, and at once
- * with a message of more than 8 KiB, or between hosts 63 KiB. Messages move
+ * with a message of more than 8 KiB, or between hosts 63 KiB (512 over TCP). Messages move
  * inside Cohort's calls, in any that waits, on both sides.
  */
 COH_API coh_status coh_send(coh_team *team, int to, int tag, const void *data, size_t bytes);

@@ -305,7 +305,8 @@ typedef struct cohi_engine_lifecycle {
     void (*idle)(cohi_endpoint *endpoint, uint64_t timeout_ns);
 
     /* A rank that has called `progress` is about to sleep on its bell. True: what arrives from now on is for a
-     * thread of the engine, and the rank need not call `progress` while it sleeps. NULL: there is no thread. */
+     * thread of the engine, and the rank need not call `progress` while it sleeps. Called before each sleep, since it may
+     * have sent something in between. NULL: there is no thread. */
     bool (*rest)(cohi_endpoint *endpoint);
 
     /* Before `leave`, where the rank could not part from all others in order: some may never come to the

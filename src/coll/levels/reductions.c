@@ -29,17 +29,11 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* A bool is 0 or 1 on its way, whatever it was in the source. */
-static bool source_is_partial(const cohi_call *call)
-{
-    return cohi_partial_same(call) && call->dtype != COH_BOOL;
-}
-
 /* This member's elements as a partial: those of the source itself, or in `room`. */
 static const char *load(const cohi_call *call, char *room, cohi_span span)
 {
     const char *source = call->source + span.first * call->element;
-    if (source_is_partial(call))
+    if (cohi_partial_is_source(call))
         return source;
     cohi_partial_load(call, room, source, span.count);
     return room;
@@ -52,7 +46,7 @@ static cohi_span whole_of(const cohi_call *call)
 
 static size_t load_bytes(const cohi_call *call, size_t count)
 {
-    return source_is_partial(call) ? 0 : partial_bytes(call, count);
+    return cohi_partial_is_source(call) ? 0 : partial_bytes(call, count);
 }
 
 /* ---- all_reduce ---- */
@@ -90,7 +84,8 @@ static size_t round_count(const cohi_call *call)
 {
     size_t shares = (size_t)cohi_levels_narrowest(call->team->levels);
     size_t most = shares * (ROUND_BYTES / cohi_partial_size(call));
-    return call->count < most ? call->count : most;
+    size_t rounds = cohi_pieces_of(call->count, most);
+    return rounds > 0 ? cohi_pieces_of(call->count, rounds) : 0; /* none is much shorter */
 }
 
 static cohi_span share_of(const cohi_call *call, size_t count, int at)
@@ -99,15 +94,24 @@ static cohi_span share_of(const cohi_call *call, size_t count, int at)
     return at < shares ? cohi_slice(count, shares, at) : (cohi_span){count, 0};
 }
 
-static size_t round_workspace(const cohi_call *call, size_t count)
+static size_t bridge_workspace(const cohi_call *call, size_t share)
 {
-    size_t share = share_of(call, count, 0).count;
     cohi_call between =
         partials(call, call->team->levels->bridge, COH_COLLECTIVE_ALL_REDUCE, share);
-    return partial_bytes(call, share) + load_bytes(call, count) + cohi_part_workspace(&between);
+    return cohi_part_workspace(&between);
 }
 
-/* The last round may be shorter, and go by another row. */
+/* Shares differ in length, and may go by different rows. */
+static size_t round_workspace(const cohi_call *call, size_t count)
+{
+    int last = cohi_levels_narrowest(call->team->levels) - 1;
+    size_t first = share_of(call, count, 0).count;
+    return partial_bytes(call, first) + load_bytes(call, count)
+           + larger(bridge_workspace(call, first),
+                    bridge_workspace(call, share_of(call, count, last).count));
+}
+
+/* And so may the last round. */
 static size_t shares_workspace(const cohi_call *call)
 {
     size_t count = round_count(call);

@@ -284,14 +284,20 @@ static void count_time(cohi_wait *wait)
     wait->last_ns = now;
 }
 
+/* From here on the engine's thread sees to what arrives, if there is one. */
+static void relieve(cohi_wait *wait)
+{
+    const cohi_engine_lifecycle *lifecycle = wait->world->engine->lifecycle;
+    wait->relieved = lifecycle->rest && lifecycle->rest(wait->world->endpoint);
+}
+
 /* Announces the sleeper; the caller looks once more before the first sleep. */
 static void announce(cohi_wait *wait)
 {
     cohi_slot *slot = wait->world->slot;
     wait->asleep = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wait->cancel_state);
-    wait->relieved = wait->world->engine->lifecycle->rest
-                     && wait->world->engine->lifecycle->rest(wait->world->endpoint);
+    relieve(wait);
     wait->last_ns = cohi_now_ns();
     atomic_store_explicit(&slot->since_ns, wait->last_ns, memory_order_relaxed);
     atomic_fetch_add(&slot->sleepers, 1);
@@ -322,6 +328,8 @@ static coh_status sleep_once(cohi_wait *wait)
         announce(wait);
         return COH_OK;
     }
+    if (wait->relieved) /* what this rank has sent since it slept last may have changed that */
+        relieve(wait);
     if (world->engine->lifecycle->idle)
         world->engine->lifecycle->idle(world->endpoint, SLEEP_NS);
     else

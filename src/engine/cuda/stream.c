@@ -416,23 +416,38 @@ static coh_status wait_by_kernel(cohi_endpoint *endpoint, CUstream stream, CUdev
  * not negative as a signed number. That is what is asked for up to the middle of the range; beyond it small words
  * would do.
  */
-static coh_status wait_by_value(cohi_endpoint *endpoint, CUstream stream, CUdeviceptr word,
-                                coh_compare compare, uint64_t value)
+static bool is_above(coh_compare compare, uint64_t value)
 {
     const uint64_t middle = UINT64_C(1) << 63;
-    bool above = (compare == COH_GE && value <= middle) || (compare == COH_GT && value < middle);
-    if (!above && compare != COH_EQ)
+    return (compare == COH_GE && value <= middle) || (compare == COH_GT && value < middle);
+}
+
+static coh_status check_comparison(const cohi_endpoint *endpoint, coh_compare compare,
+                                   uint64_t value)
+{
+    if (!is_above(compare, value) && compare != COH_EQ)
         return cohi_fail(
             COH_UNSUPPORTED,
             "several processes share card %d, %s, without MPS: a stream can wait there "
             "for a word that is equal to a value, or greater than one of less than 2^63, not "
             "otherwise; start nvidia-cuda-mps-control -d before them",
             endpoint->device, endpoint->name);
-    if (compare == COH_GE && value == 0) /* every word is */
-        return COH_OK;
+    return COH_OK;
+}
+
+static coh_status wait_by_value(cohi_endpoint *endpoint, const cohi_cuda_lineup *lineup,
+                                CUdeviceptr word, int rank, coh_compare compare, uint64_t value)
+{
+    uint64_t least = value + (compare == COH_GT);
+    coh_status status = check_comparison(endpoint, compare, value);
+    if (status != COH_OK || (compare == COH_GE && value == 0)) /* every word is */
+        return status;
+    status = cohi_cuda_note_wait(endpoint, lineup, word, least, rank);
+    if (status != COH_OK)
+        return status;
     CUresult result = endpoint->library->cuStreamWaitValue64(
-        stream, word, value + (compare == COH_GT),
-        above ? CU_STREAM_WAIT_VALUE_GEQ : CU_STREAM_WAIT_VALUE_EQ);
+        lineup->stream, word, least,
+        compare == COH_EQ ? CU_STREAM_WAIT_VALUE_EQ : CU_STREAM_WAIT_VALUE_GEQ);
     return result == CUDA_SUCCESS
                ? COH_OK
                : cohi_cuda_fail(endpoint->library, result, "a stream cannot wait for a word");
@@ -448,13 +463,9 @@ static coh_status wait_for_word(cohi_endpoint *endpoint, cohi_stream stream, coh
         return status;
     own.rank = endpoint->rank;
     CUdeviceptr word = cohi_cuda_reach(endpoint, &own);
-    if (cohi_cuda_takes_turns(endpoint)) {
-        status = cohi_cuda_note_wait(endpoint, &lineup, word, value + (compare == COH_GT), at.rank);
-        if (status == COH_OK)
-            status = wait_by_value(endpoint, lineup.stream, word, compare, value);
-    } else {
-        status = wait_by_kernel(endpoint, lineup.stream, word, at.rank, compare, value);
-    }
+    status = cohi_cuda_takes_turns(endpoint)
+                 ? wait_by_value(endpoint, &lineup, word, at.rank, compare, value)
+                 : wait_by_kernel(endpoint, lineup.stream, word, at.rank, compare, value);
     if (status == COH_OK)
         status = cohi_cuda_chain_on(endpoint, &lineup, NULL);
     return cohi_cuda_lineup_end(endpoint, &lineup, status);

@@ -2,9 +2,9 @@
  * aside.h - for how long the thread of an engine stands aside while ranks look for what comes themselves.
  *
  * It wakes now and then to see whether they still do, which costs a rank that polls some 15 us of its core: with a
- * period of 250 us a message of 8 bytes takes 6.3 us, with one of 4 ms 5.6 (engine ucx, Zen 5). So the first period, in which
- * ranks have looked often, is followed by longer ones. Not by ever longer ones: in a virtual machine to set a timer may take
- * 11 us. The thread takes over when none has looked in a period. So what
+ * period of 250 us a message of 8 bytes takes 6.3 us, with one of 4 ms 5.6 (engine ucx, Zen 5). So the first period is
+ * short, and while ranks look often the later ones are long. Periods that double would set the timer each time, which
+ * may take 11 us in a virtual machine. The thread takes over when none has looked in a period. So what
  * comes for a rank that has just ended its wait, and computes, is late by two periods at most.
  */
 #ifndef COHI_ENGINE_MODULES_ASIDE_H

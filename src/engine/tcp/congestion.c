@@ -63,10 +63,11 @@ coh_status cohi_tcp_congestion_choose(const char *wish, cohi_tcp_congestion *cho
     *chosen = (cohi_tcp_congestion){.near = ""};
     if (!wish || strcmp(wish, "system") == 0)
         return COH_OK;
+    bool automatic = strcmp(wish, "auto") == 0;
     int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (probe < 0)
-        return cohi_fail_os(errno, "tcp: no socket can be had");
-    if (strcmp(wish, "auto") == 0)
+        return automatic ? COH_OK : cohi_fail_os(errno, "COHORT_CONGESTION: no socket can be had");
+    if (automatic)
         choose_near(probe, chosen);
     else
         status = choose_named(probe, wish, chosen);

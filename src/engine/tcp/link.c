@@ -68,7 +68,7 @@ cohi_tcp_link *cohi_tcp_link_make(cohi_endpoint *endpoint, int rank)
     if (!link && (link = new_link(endpoint, rank))) {
         int count = atomic_load_explicit(&endpoint->made_count, memory_order_relaxed);
         endpoint->made[count] = link;
-        atomic_store_explicit(&endpoint->made_count, count + 1, memory_order_release);
+        atomic_store(&endpoint->made_count, count + 1); /* before is_read_unasked: see poll.c */
         atomic_store_explicit(&endpoint->links[rank], link, memory_order_release);
     }
     pthread_mutex_unlock(&endpoint->links_lock);
@@ -100,8 +100,8 @@ enum { ALWAYS_TOLD = EPOLLERR | EPOLLHUP };
 /* A link that ranks read without asking: telling the set of each arrival would cost those that send. */
 static bool is_read_unasked(const cohi_tcp_link *link)
 {
-    return atomic_load_explicit(&link->endpoint->poll.unasked, memory_order_relaxed)
-           && link->state == COHI_TCP_OPEN && !link->out.armed;
+    return atomic_load(&link->endpoint->poll.unasked) && link->state == COHI_TCP_OPEN
+           && !link->out.armed;
 }
 
 static uint32_t wanted_events(const cohi_tcp_link *link)

@@ -10,9 +10,11 @@ enum {
     /*
      * In one system call. Each costs some 3 us beside its bytes. A put of 1 and 16 MiB over TCP on the loopback in writes of
      * 128 KiB / 256 / 512 KiB / 1 MiB: 170 us and 2.9 ms / 138 and 2.4 / 128 and 2.3 / 121 and 2.3 (Zen 5). Where the kernel
-     * paces what is sent (congestion.h), 16 MiB take 2.9 / 2.7 / 2.5 to 3.4 / 3.0 to 3.4 ms.
+     * paces what is sent (congestion.h), 16 MiB take 2.9 / 2.7 / 2.5 to 3.4 / 3.0 to 3.4 ms. A whole frame with its head. Of
+     * answers less, since nobody may store to this rank's segments meanwhile.
      */
-    WRITE_BYTES = 1 << 20,
+    WRITE_BYTES = COHI_TCP_FRAME_BYTES + 256,
+    ANSWER_BYTES = 256 << 10,
     TURN_BYTES = 8 << 20 /* then it is the turn of others: of the caller, and of other links */
 };
 
@@ -271,7 +273,7 @@ static int write_answer(cohi_tcp_link *link, size_t *moved)
 {
     cohi_tcp_out *out = &link->out;
     const cohi_tcp_answer *answer = &out->answers[out->first_answer];
-    struct batch batch = {.count = 0, .skip = out->written, .room = WRITE_BYTES};
+    struct batch batch = {.count = 0, .skip = out->written, .room = ANSWER_BYTES};
     const char *wrong = NULL, *body = NULL;
     *moved = 0;
     if (out->answer_head_bytes == 0)

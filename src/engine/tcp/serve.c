@@ -205,6 +205,13 @@ static const char *end_answer(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 
 /* ---- messages ---- */
 
+/* By the thread, where no rank polls. */
+static void note_served(cohi_tcp_poll *poll)
+{
+    if (!atomic_load_explicit(&poll->taken, memory_order_relaxed))
+        atomic_store_explicit(&poll->served, 1, memory_order_relaxed);
+}
+
 static void deliver(cohi_tcp_link *link, const unsigned char *bytes, uint64_t count)
 {
     link->endpoint->upcalls->deliver(link->endpoint->world, link->rank, bytes, (size_t)count);
@@ -240,6 +247,7 @@ static bool put_off(cohi_tcp_in *in, uint64_t count)
 static const char *serve_message(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
     if (frame->payload) {
+        note_served(&link->endpoint->poll);
         deliver(link, frame->payload, frame->head.bytes);
         return NULL;
     }
@@ -253,12 +261,17 @@ static const char *serve_message(cohi_tcp_link *link, const cohi_tcp_frame *fram
     return NULL;
 }
 
+/* What nobody received yet came the slow way: its buffer need not stay with each link for the next. */
 static const char *end_message(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
-    if (link->in.sink == COHI_TCP_SINK_CLAIM)
+    note_served(&link->endpoint->poll);
+    if (link->in.sink == COHI_TCP_SINK_CLAIM) {
         atomic_store_explicit(&link->endpoint->attends, 1, memory_order_relaxed);
-    else
-        deliver(link, link->in.message, frame->head.bytes);
+        return NULL;
+    }
+    deliver(link, link->in.message, frame->head.bytes);
+    free(link->in.message);
+    link->in.message = NULL;
     return NULL;
 }
 

@@ -124,7 +124,8 @@ static bool ask_state(int fd, struct tcp_info *info)
 uint32_t cohi_tcp_socket_round_trip_us(int fd)
 {
     struct tcp_info info;
-    return ask_state(fd, &info) ? info.tcpi_min_rtt : 0;
+    bool known = ask_state(fd, &info) && info.tcpi_min_rtt != UINT32_MAX;
+    return known ? info.tcpi_min_rtt : 0;
 }
 
 /* Either all was sent and acknowledged, or something just was; or the peer's buffer is full, and its host says so: a

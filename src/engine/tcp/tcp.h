@@ -28,13 +28,14 @@
  * connection that breaks is not made again: the rank is lost.
  *
  * Locks, in the order in which they are taken:
+ *   poll->lock            who reads the links, the thread or ranks
  *   link->reading         whoever reads from the link, and does what the frames say; upcalls are
  *                         made with it held. A rank that polls only tries it
  *   link->landing         held while bytes are received into a caller's memory
  *   link->lock            the link's state, and all that is sent
  *   endpoint->segments    this rank's segments, while bytes move to or from them
  *   endpoint->ops         which requests an operation waits for
- * No upcall is made with one of the last four held.
+ * No upcall is made with the first or one of the last four held.
  */
 #ifndef COHI_ENGINE_TCP_TCP_H
 #define COHI_ENGINE_TCP_TCP_H
@@ -267,9 +268,10 @@ typedef struct cohi_tcp_caller {
 typedef struct cohi_tcp_poll {
     cohi_tcp_source links_source, timer_source;
     int timer;            /* rings now and then while a rank polls; -1: ranks do not */
-    atomic_int taken;     /* a rank polls: the thread does not hear of links */
+    atomic_int taken;     /* a rank polls, or is about to: the thread does not hear of links */
     atomic_int unasked;   /* and it reads all of them, whether something has come or not */
-    atomic_int served;    /* the thread has received something since a rank polled */
+    atomic_int served;    /* the thread has received a message since a rank polled */
+    atomic_uint expected; /* `calls` when a rank that sent was last taken for one about to poll */
     atomic_uint calls;    /* of ranks that poll */
     atomic_int rests;     /* none does: those that waited are asleep, and were not woken since */
     unsigned seen;        /* of them, when the timer rang last */

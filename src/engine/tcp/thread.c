@@ -84,10 +84,8 @@ static void serve_link(cohi_tcp_link *link, uint32_t events)
     case COHI_TCP_OPEN:
         if (events & EPOLLOUT)
             write_more(link);
-        if (events & ~(uint32_t)EPOLLOUT) {
-            atomic_store_explicit(&link->endpoint->poll.served, 1, memory_order_relaxed);
+        if (events & ~(uint32_t)EPOLLOUT)
             cohi_tcp_receive(link, false);
-        }
         break;
     case COHI_TCP_ENDED:
         cohi_tcp_link_drain(link);
