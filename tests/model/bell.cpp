@@ -136,6 +136,7 @@ static bool rung[THREADS]; /* by thread */
 // pick control.c cohi_control_ring cohi_control_ring_watcher
 // pick control.h cohi_control_wake cohi_control_wake_watcher cohi_control_end
 // pick wait.c watches cohi_wait_end
+// pick wait.c relieve
 // pick wait.c announce
 // but s/wait->bell = .*/&\n    fence("no fence of the sleeper");/
 // pick wait.c sleep_once

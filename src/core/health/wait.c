@@ -287,8 +287,9 @@ static void count_time(cohi_wait *wait)
 /* From here on the engine's thread sees to what arrives, if there is one. */
 static void relieve(cohi_wait *wait)
 {
-    const cohi_engine_lifecycle *lifecycle = wait->world->engine->lifecycle;
-    wait->relieved = lifecycle->rest && lifecycle->rest(wait->world->endpoint);
+    coh_world *world = wait->world;
+    wait->relieved =
+        world->engine->lifecycle->rest && world->engine->lifecycle->rest(world->endpoint);
 }
 
 /* Announces the sleeper; the caller looks once more before the first sleep. */
