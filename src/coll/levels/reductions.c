@@ -79,15 +79,16 @@ static size_t whole_workspace(const cohi_call *call)
  */
 enum { ROUND_BYTES = 256 << 10 };
 
-/* The elements of a round, and of the share in it of member `at` of the host; of those without one it is empty. */
+/* The elements of every round but the last, which may have some fewer. */
 static size_t round_count(const cohi_call *call)
 {
     size_t shares = (size_t)cohi_levels_narrowest(call->team->levels);
     size_t most = shares * (ROUND_BYTES / cohi_partial_size(call));
     size_t rounds = cohi_pieces_of(call->count, most);
-    return rounds > 0 ? cohi_pieces_of(call->count, rounds) : 0; /* none is much shorter */
+    return rounds > 0 ? cohi_pieces_of(call->count, rounds) : 0;
 }
 
+/* The share of member `at` of the host in `count` elements; of a member without one it is empty. */
 static cohi_span share_of(const cohi_call *call, size_t count, int at)
 {
     int shares = cohi_levels_narrowest(call->team->levels);

@@ -440,7 +440,7 @@ static coh_status wait_by_value(cohi_endpoint *endpoint, const cohi_cuda_lineup 
 {
     uint64_t least = value + (compare == COH_GT);
     coh_status status = check_comparison(endpoint, compare, value);
-    if (status != COH_OK || (compare == COH_GE && value == 0)) /* every word is */
+    if (status != COH_OK || (compare == COH_GE && value == 0)) /* which holds for every word */
         return status;
     status = cohi_cuda_note_wait(endpoint, lineup, word, least, rank);
     if (status != COH_OK)

@@ -159,7 +159,7 @@ static bool all_settled(cohi_endpoint *endpoint, int count)
     return settled;
 }
 
-/* Others may have called since. */
+/* Others may have called since the links were taken: of many, the set says which have something. */
 static bool are_read_unasked(cohi_endpoint *endpoint, int count)
 {
     cohi_tcp_poll *poll = &endpoint->poll;

@@ -82,7 +82,7 @@ static void all_reduce(size_t bytes)
 static int unpaced_socket(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     return fd;
 }
 
