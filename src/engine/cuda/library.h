@@ -38,6 +38,7 @@
     X(cuGetErrorString, 6000)                            \
     X(cuInit, 2000)                                      \
     X(cuLaunchKernel, 4000)                              \
+    X(cuLaunchKernelEx, 11060)                           \
     X(cuMemAddressFree, 10020)                           \
     X(cuMemAddressReserve, 10020)                        \
     X(cuMemAlloc, 3020)                                  \

@@ -349,12 +349,12 @@ coh_status cohi_cuda_collective(cohi_endpoint *endpoint, cohi_stream stream,
                                 const cohi_stream_team *team, const cohi_stream_call *call)
 {
     cohi_cuda_lineup lineup;
-    coh_status status = cohi_cuda_lineup_begin(endpoint, stream, team->size > 1, &lineup);
+    coh_status status = check_standing(endpoint, team);
+    if (status == COH_OK)
+        status = cohi_cuda_lineup_begin(endpoint, stream, team->size > 1, &lineup);
     if (status != COH_OK)
         return status;
-    status = check_standing(endpoint, team);
-    if (status == COH_OK)
-        status = check_private(endpoint, call);
+    status = check_private(endpoint, call);
     if (status == COH_OK)
         status = (goes_far(endpoint, team, call) ? enqueue_far : enqueue_near)(endpoint, &lineup,
                                                                                team, call);
@@ -388,6 +388,27 @@ static coh_status stream_of(cohi_endpoint *endpoint, unsigned team, CUstream *st
                : cohi_cuda_fail(endpoint->library, result, "a stream cannot be made");
 }
 
+/* A rank may be refused in its first operation on a stream, before it needs to know where words are. */
+static coh_status lay_out_at_last(cohi_endpoint *endpoint)
+{
+    pthread_mutex_lock(&endpoint->streams->lock);
+    coh_status status = cohi_cuda_streams_ready(endpoint);
+    pthread_mutex_unlock(&endpoint->streams->lock);
+    return status;
+}
+
+/* Where no kernel of this rank will find it. What one has reported stays. */
+static void report_own(cohi_endpoint *endpoint, const cohi_stream_team *team)
+{
+    cohi_cuda_report *report = &cohi_cuda_status_of(endpoint)->reports[team->number];
+    if (__atomic_load_n(&report->trouble, __ATOMIC_ACQUIRE) != COHI_CUDA_FINE
+        && report->life == team->life)
+        return;
+    report->rank = endpoint->rank;
+    report->life = team->life;
+    __atomic_store_n(&report->trouble, (uint32_t)COHI_CUDA_REFUSED, __ATOMIC_RELEASE);
+}
+
 /*
  * The others have met this rank on the host and wait for it on their cards, where it will not come. They are told
  * where their kernels look: this ends the call, and the team's operations on cards, on all members. What cannot be
@@ -399,8 +420,9 @@ static void refuse_team(cohi_endpoint *endpoint, const cohi_stream_team *team)
     uint64_t word = (uint64_t)(COHI_CUDA_REFUSED_BY + endpoint->rank) << 32 | team->life;
     uint64_t value = cohi_cuda_value(team->life, INT32_MAX); /* past all that is waited for */
     uint64_t row = (uint64_t)team->number * layout->ranks + (uint64_t)endpoint->rank;
-    if (!endpoint->streams->laid_out)
+    if (lay_out_at_last(endpoint) != COH_OK)
         return;
+    report_own(endpoint, team);
     for (int i = 0; i < team->size; i++) {
         CUdeviceptr control = cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, team->ranks[i]);
         if (control)

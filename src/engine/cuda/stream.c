@@ -66,12 +66,31 @@ static coh_status load_kernels(cohi_endpoint *endpoint)
     return status;
 }
 
+/* Whether a kernel may be started while the one before it on its stream still runs (kernels/early.cuh). Captured ones are joined
+ * by edges of a kind that graphs have since 12.3. */
+static bool starts_early(const cohi_endpoint *endpoint)
+{
+    enum { FIRST_MAJOR = 9, FIRST_DRIVER = 12030 };
+    return endpoint->major >= FIRST_MAJOR && endpoint->library->version >= FIRST_DRIVER
+           && !cohi_cuda_takes_turns(endpoint);
+}
+
 coh_status cohi_cuda_launch(cohi_endpoint *endpoint, CUfunction kernel, unsigned blocks,
                             unsigned threads, CUstream stream, void *argument)
 {
     void *arguments[] = {argument};
-    CUresult result = endpoint->library->cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0,
-                                                        stream, arguments, NULL);
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                               .value.programmaticStreamSerializationAllowed = 1};
+    CUlaunchConfig config = {.gridDimX = blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = stream,
+                             .attrs = &early,
+                             .numAttrs = starts_early(endpoint)};
+    CUresult result = endpoint->library->cuLaunchKernelEx(&config, kernel, arguments, NULL);
     return result == CUDA_SUCCESS
                ? COH_OK
                : cohi_cuda_fail(endpoint->library, result, "a kernel cannot be started");

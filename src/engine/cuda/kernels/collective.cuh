@@ -8,6 +8,7 @@
 #define COHI_ENGINE_CUDA_KERNELS_COLLECTIVE_CUH
 
 #include "call.cuh"
+#include "early.cuh"
 #include "meeting.cuh"
 #include "packets.cuh"
 #include "ranges.cuh"
@@ -156,6 +157,7 @@ __device__ inline bool staged(const cohi_cuda_call &call, uint32_t &tick)
         show<type>(call, step, tick + 1);
         if (!meet(call, tick + 1))
             return false;
+        let_next_start();
         tick++;
         take<type, OP>(call, step, tick);
     }
@@ -209,6 +211,7 @@ __device__ inline bool sliced(const cohi_cuda_call &call, lists &lists, uint32_t
         show<type>(call, step, tick + 1);
         if (!meet(call, tick + 1))
             return false;
+        let_next_start();
         tick++;
         reduce_slice<type, OP>(call, lists, count, tick);
         if (!meet(call, tick + 1))
@@ -455,6 +458,7 @@ __device__ inline bool direct(const cohi_cuda_call &call, lists &lists, uint32_t
     if (!meet_first(
             call, tick + 1, [&]() { alone(call); }, read))
         return false;
+    let_next_start();
     tick++;
     if (must_stage(call, lists))
         return by_scratch<type, OP>(call, lists, tick);
@@ -529,6 +533,7 @@ __device__ inline void run_turn(const cohi_cuda_call &call, lists &lists)
 template <class type, int OP> __device__ inline void collective(const cohi_cuda_call &call)
 {
     __shared__ lists lists;
+    await_what_is_before();
     if (call.phase != COHI_CUDA_WHOLE)
         run_turn<type, OP>(call, lists);
     else if (call.way == COHI_CUDA_DIRECT)
@@ -544,6 +549,7 @@ template <class type, int OP, int WAY>
 __device__ inline void collective_of_few(const cohi_cuda_few_call &few)
 {
     const cohi_cuda_call &call = reinterpret_cast<const cohi_cuda_call &>(few);
+    await_what_is_before();
     if (WAY == COHI_CUDA_PACKED) {
         run_packed<type, OP>(call);
         return;

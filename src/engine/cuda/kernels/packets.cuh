@@ -14,6 +14,7 @@
 #define COHI_ENGINE_CUDA_KERNELS_PACKETS_CUH
 
 #include "call.cuh"
+#include "early.cuh"
 #include "meeting.cuh"
 
 namespace
@@ -230,6 +231,8 @@ __device__ inline bool packed(const cohi_cuda_call &call, uint32_t &tick)
     hold_up(call.delay);
     if (member < call.size && member != call.index)
         good = wait_for_member(call, member, tick);
+    good = __syncthreads_and(good);
+    let_next_start();
     return good && take_packets<type, OP>(call, tick);
 }
 

@@ -87,7 +87,7 @@ typedef enum cohi_cuda_trouble {
  * written there that it will not come, COHI_CUDA_REFUSED_BY and its rank. */
 enum { COHI_CUDA_GIVEN_UP = 1, COHI_CUDA_REFUSED_BY = 2 };
 
-/* Written once by the first block that finds it; `trouble` last. */
+/* Written once by the first block that finds it, or by the host of a rank that refuses; `trouble` last. */
 typedef struct cohi_cuda_report {
     uint64_t mine, theirs;
     uint32_t tick;

@@ -41,6 +41,7 @@ __device__ inline int lost_writer(const cohi_cuda_word &word)
 
 extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cuda_word word)
 {
+    await_what_is_before();
     const uint64_t *at = reinterpret_cast<const uint64_t *>(word.word);
     const uint32_t team = COHI_CUDA_TEAMS;
     patience patience = {0, 0};
@@ -63,6 +64,8 @@ extern "C" __global__ void cohi_cuda_wait_kernel(const __grid_constant__ cohi_cu
 extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
     cohi_cuda_push_kernel(const __grid_constant__ cohi_cuda_push push)
 {
+    await_what_is_before();
+    let_next_start();
     copy_range(reinterpret_cast<char *>(push.target), reinterpret_cast<const char *>(push.source),
                push.bytes, block_crowd());
     if (!push.signal)
@@ -83,6 +86,8 @@ extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(COHI_CUDA_BLOCK_THREADS)
     cohi_cuda_strided_kernel(const __grid_constant__ cohi_cuda_blocks blocks)
 {
+    await_what_is_before();
+    let_next_start();
     for (uint64_t i = blockIdx.x; i < blocks.count; i += gridDim.x)
         copy_range(reinterpret_cast<char *>(blocks.target + i * blocks.target_by),
                    reinterpret_cast<const char *>(blocks.source + i * blocks.source_by),
