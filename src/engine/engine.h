@@ -66,8 +66,8 @@ enum {
 /* A put of at most this many bytes has copied its source when the slot returns. */
 enum { COHI_INLINE_BYTES = 64 };
 
-/* The head of a channel message has at most this many bytes. */
-enum { COHI_HEAD_BYTES = 128 };
+/* The head of a channel message has at most this many bytes, and a short one behind it. */
+enum { COHI_HEAD_BYTES = 128, COHI_SHORT_BYTES = 8192 };
 
 /*
  * One operation under way. It begins as COHI_NEW_OP. The engine sets `status` and, where it failed,
@@ -483,6 +483,12 @@ typedef struct cohi_engine_channel {
      * the op is done when it may be reused. Without a body the op may be NULL. */
     coh_status (*send)(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
                        const void *body, size_t body_bytes, cohi_op *op);
+
+    /* Sends a message of up to COHI_SHORT_BYTES behind the head where nothing is in front of it, and has a
+     * copy of what is not sent when it returns. False: nothing was sent, and it is a case for `send`. NULL: it
+     * always is. */
+    bool (*send_now)(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                     const void *body, size_t body_bytes);
 } cohi_engine_channel;
 
 /* ---- collective: those that the library behind the engine has ---- */

@@ -16,9 +16,13 @@ static coh_request *claim_posted(cohi_mailbox *box, int from, const cohi_frame_h
 {
     cohi_envelope envelope = {
         .team = head->team, .tag = head->tag, .from = from, .bytes = head->bytes};
+    if (head->other > COHI_UNEXPECTED_BYTES)
+        return NULL;
     coh_request *receive = cohi_match_claim(box, &envelope);
-    if (receive)
+    if (receive) {
+        (void)cohi_frame_take_credit(box, from, head->other);
         cohi_far_claim(box, receive);
+    }
     return receive;
 }
 

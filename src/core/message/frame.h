@@ -12,7 +12,7 @@
 
 /* Kinds of frames, and the fields that they use. COHI_FRAME_CONTROL (core/health/control.h) is none of them. */
 enum cohi_frame_kind {
-    COHI_FRAME_MESSAGE = 2, /* head, data */
+    COHI_FRAME_MESSAGE = 2, /* other: credit that is given back; data */
     COHI_FRAME_OFFER = 3,   /* serial: the send's; place: where it can be got, or none */
     /* serial: the send's; other: the receive's; place: where it is to be put, or none; tag: the
      * landing */
@@ -45,6 +45,9 @@ bool cohi_frame_issue(cohi_mailbox *box, coh_request *send, int to);
 
 /* An arrival that came by frame is no longer held; lock held. */
 void cohi_frame_consumed(cohi_mailbox *box, int from, uint64_t cost);
+
+/* Credit that the partner gives back. False: more than there is. */
+bool cohi_frame_take_credit(cohi_mailbox *box, int from, uint64_t bytes);
 
 /* Sends what upcalls have noted, and ends the parcels that the engine is done with. */
 void cohi_frame_flush(cohi_mailbox *box);

@@ -1,5 +1,7 @@
 #include "core/message/parcel.h"
 
+#include "core/message/frame.h"
+
 #include <stdlib.h>
 
 #define ALL_PARCELS ((UINT32_C(1) << COHI_PARCELS) - 1)
@@ -34,6 +36,7 @@ coh_status cohi_parcel_take(cohi_mailbox *box, int peer, coh_request *request, c
     found->recalled = false;
     found->request = request;
     found->cost = 0;
+    found->returned = 0;
     *parcel = found;
     return COH_OK;
 }
@@ -57,8 +60,10 @@ static void end(cohi_mailbox *box, cohi_parcel *parcel)
     cohi_queue_remove(&parcel->link);
     atomic_fetch_sub(&box->work, 1);
     cohi_parcel_give(box, parcel);
-    if (parcel->op.status != COH_OK)
+    if (parcel->op.status != COH_OK) {
         atomic_fetch_add(&box->partners[parcel->peer].credit, parcel->cost);
+        cohi_frame_consumed(box, parcel->peer, parcel->returned);
+    }
     if (!request)
         return;
     request->move.flying--;

@@ -2,8 +2,8 @@
  * parcel.h - what an engine has of a rank's messages: a parcel is one operation in flight.
  *
  * Each peer has a fixed number of them, so a peer that takes nothing holds up nobody else's
- * messages. Of a long message a parcel is part of the caller's own memory; short messages are copied, so
- * that their sends are done at once. Memory is allocated when a peer's parcel is first used, and kept.
+ * messages. Of a long message a parcel is part of the caller's own memory; short messages that an engine does not
+ * take at once are copied, so that their sends are done at once. Memory is allocated when a peer's parcel is first used, and kept.
  */
 #ifndef COHI_CORE_MESSAGE_PARCEL_H
 #define COHI_CORE_MESSAGE_PARCEL_H
@@ -17,7 +17,7 @@
 enum { COHI_PARCELS = 16, COHI_PARCELS_LONG = 12 };
 
 /* The most bytes of a short message, which is copied. */
-enum { COHI_PARCEL_COPY = 8192 };
+enum { COHI_PARCEL_COPY = COHI_SHORT_BYTES };
 
 typedef struct cohi_parcel {
     cohi_link link; /* in the mailbox's flying */
@@ -26,6 +26,7 @@ typedef struct cohi_parcel {
     bool recalled;        /* a thread is about to cancel it, and ends it */
     coh_request *request; /* whose memory the engine works on; NULL: on `copy` */
     int64_t cost;         /* credit that was spent for it, and comes back where it does not go */
+    uint64_t returned;    /* that it gives back to the peer, which is owed again then */
     char *copy;           /* room for COHI_PARCEL_COPY bytes, made at first use */
 } cohi_parcel;
 

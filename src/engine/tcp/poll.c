@@ -108,9 +108,11 @@ static bool is_called(cohi_tcp_state state)
 
 static cohi_tcp_state write_more(cohi_tcp_link *link)
 {
+    cohi_tcp_state state = atomic_load_explicit(&link->state, memory_order_acquire);
+    if (!atomic_load_explicit(&link->out.armed, memory_order_relaxed))
+        return state;
     pthread_mutex_lock(&link->lock);
-    cohi_tcp_state state = link->state;
-    if (state == COHI_TCP_OPEN && link->out.armed)
+    if (link->state == COHI_TCP_OPEN && link->out.armed)
         cohi_tcp_flush(link, NULL);
     pthread_mutex_unlock(&link->lock);
     return state;
@@ -140,7 +142,9 @@ static bool look_at_those_with_events(cohi_endpoint *endpoint)
 {
     struct epoll_event events[EVENTS];
     bool enough = true;
+    int held = cohi_cancel_hold();
     int count = epoll_wait(endpoint->links_epoll, events, EVENTS, 0);
+    cohi_cancel_release(held);
     for (int i = 0; i < count; i++)
         enough = look_at(events[i].data.ptr) && enough;
     return enough;
@@ -187,7 +191,6 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
     int count = atomic_load_explicit(&endpoint->made_count, memory_order_acquire);
     if (count == 0 || poll->timer < 0)
         return;
-    int held = cohi_cancel_hold();
     bool taken = atomic_load_explicit(&poll->taken, memory_order_relaxed);
     if (!taken && all_settled(endpoint, count)) {
         change_hands(endpoint, true);
@@ -198,7 +201,6 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
         atomic_store_explicit(&poll->rests, 0, memory_order_relaxed);
     if (taken)
         look(endpoint, count);
-    cohi_cancel_release(held);
 }
 
 /* The thread has received a message, and what was expected last was looked for. */
@@ -222,10 +224,8 @@ void cohi_tcp_poll_expect(cohi_endpoint *endpoint)
     if (poll->timer < 0 || pthread_equal(pthread_self(), endpoint->thread) || !is_answer_near(poll))
         return;
     int count = atomic_load_explicit(&endpoint->made_count, memory_order_acquire);
-    int held = cohi_cancel_hold();
     if (all_settled(endpoint, count))
         change_hands(endpoint, true);
-    cohi_cancel_release(held);
 }
 
 bool cohi_tcp_rest(cohi_endpoint *endpoint)

@@ -10,7 +10,7 @@ enum {
     /* From one link at a time; then it is the others' turn. */
     TURN_BYTES = 4 << 20,
     /* What is read before it is known where it goes is copied once more: enough for many short frames
-     * at once, and little of a long one. Behind a payload, for the next head. */
+     * at once, and little of a long one. Behind a payload, and where the last frame was long, for the next head. */
     LOOK_BYTES = 16 << 10,
     NEXT_BYTES = 1 << 10,
     /* So much of a payload is missing that more than one segment is to come. */
@@ -122,6 +122,7 @@ static void confirm(cohi_tcp_link *link)
     pthread_mutex_lock(&link->lock);
     link->unconfirmed = false;
     pthread_mutex_unlock(&link->lock);
+    link->in.owes = true;
 }
 
 static const char *take_frames(cohi_tcp_link *link)
@@ -166,7 +167,8 @@ static int read_some(cohi_tcp_link *link, size_t *moved, size_t *asked, const ch
     *moved = 0;
     if (in->left > 0)
         return read_payload(link, moved, asked, wrong);
-    struct iovec part = {.iov_base = in->bytes + in->to, .iov_len = LOOK_BYTES};
+    struct iovec part = {.iov_base = in->bytes + in->to,
+                         .iov_len = in->lengthy ? NEXT_BYTES : LOOK_BYTES};
     *asked = part.iov_len;
     int error = cohi_tcp_socket_read(link->fd, &part, 1, moved);
     in->to += *moved;
@@ -228,10 +230,13 @@ static bool take_record(cohi_tcp_link *link, size_t bytes, cohi_seal_kind kind)
 /* Answers that were made meanwhile go together; an answer that came may let a request go. */
 static void finish_turn(cohi_tcp_link *link)
 {
-    pthread_mutex_lock(&link->lock);
-    if (!link->out.armed)
-        cohi_tcp_flush(link, NULL);
-    pthread_mutex_unlock(&link->lock);
+    if (link->in.owes) {
+        link->in.owes = false;
+        pthread_mutex_lock(&link->lock);
+        if (!link->out.armed)
+            cohi_tcp_flush(link, NULL);
+        pthread_mutex_unlock(&link->lock);
+    }
     cohi_tcp_tell(link->endpoint);
 }
 

@@ -98,7 +98,7 @@ static bool is_answered(const cohi_tcp_request *request)
 /* Whether bytes of the caller's memory are to be read or written for it. */
 static bool has_callers_memory(const cohi_tcp_request *request)
 {
-    return request->body_bytes > 0 || request->left > 0 || request->target;
+    return (request->body_bytes > 0 && !request->own) || request->left > 0 || request->target;
 }
 
 /* The op is over for this request. */
@@ -327,8 +327,8 @@ void cohi_tcp_flush(cohi_tcp_link *link, const cohi_op *mine)
         int late = cohi_tcp_stream_flush(link);
         error = late ? late : error;
     }
-    out->armed = error == EAGAIN;
-    cohi_traffic_add(&link->traffic->waits, out->armed);
+    atomic_store_explicit(&out->armed, error == EAGAIN, memory_order_relaxed);
+    cohi_traffic_add(&link->traffic->waits, error == EAGAIN);
     if (error && error != EAGAIN) {
         out->broken = true;
         cohi_tcp_socket_end(link->fd);
@@ -346,6 +346,30 @@ void cohi_tcp_request_submit(cohi_tcp_link *link, cohi_tcp_request *request, coh
     cohi_traffic_add(&link->traffic->operations, 1);
     if (!link->out.armed)
         cohi_tcp_flush(link, op);
+}
+
+/* ---- short messages ---- */
+
+bool cohi_tcp_is_free(cohi_tcp_link *link)
+{
+    cohi_tcp_out *out = &link->out;
+    if (link->state != COHI_TCP_OPEN || link->unconfirmed || out->broken || out->armed
+        || out->requests.first || out->answer_count > 0)
+        return false;
+    if (!out->spare)
+        out->spare = malloc(COHI_SHORT_BYTES);
+    return out->spare != NULL;
+}
+
+void cohi_tcp_keep_rest(cohi_tcp_link *link)
+{
+    cohi_tcp_out *out = &link->out;
+    cohi_tcp_request *request = out->requests.first;
+    if (!request || request->body_bytes == 0)
+        return;
+    memcpy(out->spare, request->body, request->body_bytes);
+    request->body = request->own = out->spare;
+    out->spare = NULL;
 }
 
 void cohi_tcp_answered(cohi_tcp_link *link)
@@ -459,6 +483,8 @@ bool cohi_tcp_withdraw(cohi_tcp_link *link, const cohi_op *op)
 
 void cohi_tcp_out_free(cohi_tcp_out *out)
 {
+    free(out->spare);
+    out->spare = NULL;
     while (out->chunks) {
         struct cohi_tcp_chunk *next = out->chunks->next;
         for (int i = 0; i < CHUNK_REQUESTS; i++)

@@ -319,7 +319,9 @@ const char *cohi_tcp_serve(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 {
     cohi_tcp_in *in = &link->in;
     in->skipped = 0;
+    in->owes |= frame->head.verb != COHI_TCP_MESSAGE;
     const char *wrong = rows[frame->head.verb].serve(link, frame);
+    in->lengthy = !frame->payload;
     if (wrong || frame->payload)
         return wrong;
     in->frame = *frame;
@@ -330,5 +332,7 @@ const char *cohi_tcp_serve(cohi_tcp_link *link, const cohi_tcp_frame *frame)
 
 const char *cohi_tcp_serve_end(cohi_tcp_link *link)
 {
-    return rows[link->in.frame.head.verb].end(link, &link->in.frame);
+    cohi_tcp_in *in = &link->in;
+    in->owes |= in->frame.head.verb != COHI_TCP_MESSAGE;
+    return rows[in->frame.head.verb].end(link, &in->frame);
 }

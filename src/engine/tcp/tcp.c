@@ -465,6 +465,15 @@ static const cohi_engine_atomic tcp_atomic = {
 
 /* ---- channel ---- */
 
+static void fill_message(cohi_tcp_request *request, const void *head, size_t head_bytes,
+                         const void *body, size_t body_bytes)
+{
+    memcpy(request->head + cohi_tcp_head_bytes(COHI_TCP_MESSAGE), head, head_bytes);
+    request->prefix_bytes = head_bytes;
+    request->source = body;
+    request->left = body_bytes;
+}
+
 static coh_status tcp_send(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
                            const void *body, size_t body_bytes, cohi_op *op)
 {
@@ -474,16 +483,34 @@ static coh_status tcp_send(cohi_endpoint *endpoint, int rank, const void *head, 
     coh_status status = begin_request(endpoint, rank, COHI_TCP_MESSAGE, &link, &request);
     if (status != COH_OK)
         return status;
-    memcpy(request->head + cohi_tcp_head_bytes(COHI_TCP_MESSAGE), head, head_bytes);
-    request->prefix_bytes = head_bytes;
-    request->source = body;
-    request->left = body_bytes;
+    fill_message(request, head, head_bytes, body, body_bytes);
     return end_request(link, request, op);
+}
+
+/* A request without an op: nothing has to be found, or told, when it is over. */
+static bool tcp_send_now(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
+                         const void *body, size_t body_bytes)
+{
+    cohi_tcp_link *link = cohi_tcp_link_find(endpoint, rank);
+    if (!link)
+        return false;
+    cohi_tcp_poll_expect(endpoint);
+    pthread_mutex_lock(&link->lock);
+    cohi_tcp_request *request =
+        cohi_tcp_is_free(link) ? cohi_tcp_request_new(link, COHI_TCP_MESSAGE) : NULL;
+    if (request) {
+        fill_message(request, head, head_bytes, body, body_bytes);
+        cohi_tcp_request_submit(link, request, NULL);
+        cohi_tcp_keep_rest(link);
+    }
+    pthread_mutex_unlock(&link->lock);
+    return request != NULL;
 }
 
 static const cohi_engine_channel tcp_channel = {
     .size = sizeof tcp_channel,
     .send = tcp_send,
+    .send_now = tcp_send_now,
 };
 
 /* ---- the descriptor ---- */

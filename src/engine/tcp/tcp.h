@@ -132,12 +132,13 @@ typedef struct cohi_tcp_out {
     unsigned char answer_head[sizeof(cohi_tcp_head) + COHI_TCP_WORD_BYTES];
     size_t answer_head_bytes; /* of the first answer's present frame; 0: none is made */
     size_t answer_body_bytes;
-    size_t written;  /* of the frame that is being sent, so far */
-    bool answering;  /* that one is an answer's */
-    bool armed;      /* the thread is told when the socket takes more */
-    bool broken;     /* the socket takes nothing any more; the thread finds out why */
-    bool spoke;      /* since the last tick */
-    uint64_t number; /* of the last request that is answered */
+    size_t written;    /* of the frame that is being sent, so far */
+    bool answering;    /* that one is an answer's */
+    atomic_bool armed; /* the thread is told when the socket takes more */
+    bool broken;       /* the socket takes nothing any more; the thread finds out why */
+    bool spoke;        /* since the last tick */
+    uint64_t number;   /* of the last request that is answered */
+    char *spare; /* [COHI_SHORT_BYTES] for the rest of a short message; NULL: a request has it */
 } cohi_tcp_out;
 
 /* ---- receiving (receive.c) ---- */
@@ -172,6 +173,8 @@ typedef struct cohi_tcp_in {
     uint64_t at;            /* of the payload, so far */
     uint64_t left;          /* of the payload, to come */
     unsigned skips;         /* receives that are not to look for more of it */
+    bool lengthy;           /* the last frame had a payload of its own length */
+    bool owes;              /* there may be something to send since what came was served */
     bool patient;           /* a message may be put off: see receive.c */
     bool put_off;           /* the next one has been */
     unsigned char *message; /* [COHI_TCP_MESSAGE_BYTES], for those that do not come whole */
@@ -216,7 +219,7 @@ struct cohi_tcp_link {
     pthread_mutex_t reading;
     pthread_mutex_t landing;
     pthread_mutex_t lock;
-    cohi_tcp_state state;
+    _Atomic(cohi_tcp_state) state;
     int fd;             /* closed by the thread alone */
     uint32_t interest;  /* events that the thread waits for; 0: it is not in its set */
     cohi_tls *tls;      /* of a call, until the handshake is through */
@@ -496,6 +499,12 @@ cohi_tcp_request *cohi_tcp_request_new(cohi_tcp_link *link, cohi_tcp_verb verb);
 
 /* Queues it. It is sent at once where it can be. */
 void cohi_tcp_request_submit(cohi_tcp_link *link, cohi_tcp_request *request, cohi_op *op);
+
+/* Whether a short message can go at once, and what does not go of it has a place. */
+bool cohi_tcp_is_free(cohi_tcp_link *link);
+
+/* Behind the request that was submitted then: copies what was not sent. */
+void cohi_tcp_keep_rest(cohi_tcp_link *link);
 
 /* Queues an answer; false: more than the other side may ask for. */
 bool cohi_tcp_answer_queue(cohi_tcp_link *link, const cohi_tcp_answer *answer);
