@@ -3,6 +3,7 @@
 #include "coll/card.h"
 #include "coll/native.h"
 
+#include "core/message/mailbox.h"
 #include "core/team/levels.h"
 
 #include <float.h>
@@ -64,6 +65,8 @@ cohi_model cohi_select_model(const coh_team *team)
     cohi_model model = team->mapped ? cohi_model_of(&world->profile) : cohi_tuning_of(world)->model;
     if (world->crowded && team->mapped) /* other hosts may not be */
         model.line *= CROWDED_LINES;
+    if (!team->mapped)
+        model.frame = (double)world->mailbox->piece;
     return model;
 }
 

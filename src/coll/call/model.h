@@ -31,6 +31,7 @@ typedef struct cohi_model {
     COHI_MODEL_TABLE(COHI_MODEL_FIELD)
 #undef COHI_MODEL_FIELD
     double native_call, native_byte; /* of collectives of the engine's library: engine.h */
+    double frame;                    /* bytes that go between hosts as one message; 0: not known */
 } cohi_model;
 
 static inline cohi_model cohi_model_of(const cohi_profile *profile)

@@ -17,7 +17,9 @@
 enum {
     COHI_PIECE_BYTES = 1 << 20, /* a wait for one is far shorter than any COHORT_STALL */
     COHI_CHUNK_BYTES =
-        63 << 10 /* it goes unasked, as one segment of TCP on the loopback or of a card */
+        63 << 10, /* it goes unasked, as one segment of TCP on the loopback or of a card */
+    COHI_PAIR_BYTES =
+        2 * COHI_CHUNK_BYTES /* where two members exchange parts, if a frame has room */
 };
 
 /*
