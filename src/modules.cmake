@@ -256,6 +256,8 @@ if(COHORT_BUILDS_CUDA)
     engine/cuda/turns.c
     engine/cuda/under_way.c
     ${kernel_folder}/images.c)
+  string(REGEX MATCH "^[0-9]+" architecture "${architecture}")
+  target_compile_definitions(cohort-card-objects PRIVATE COHI_CUDA_PTX=${architecture})
   add_library(cohort-cuda-objects OBJECT
     engine/cuda/cuda.c
     engine/cuda/memory.c)

@@ -5,7 +5,8 @@
 #include <cohort.h>
 
 /* Sends one message when somebody listens at that level. Keeps errno and the last error. */
-void cohi_log(coh_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cohi_log(coh_log_level level, const char *format, ...)
+    __attribute__((cold, format(printf, 2, 3)));
 
 /* Whether a message of that level would go anywhere; saves the work of composing it. */
 int cohi_log_wants(coh_log_level level);

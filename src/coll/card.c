@@ -330,10 +330,8 @@ static coh_status run_on_card(cohi_call *call)
         status = cohi_wait_op_of(world, server, call->name, call->entry.op, -1, &done);
     if (status != COH_OK)
         return status;
-    server.engine->stream->failure(server.endpoint, &failure);
-    bool ours = (failure.status == COH_TRANSPORT && failure.rank < 0)
-                || (failure.team == named.number && failure.life == named.life);
-    return ours ? cohi_stream_tell(world, call->name, &failure) : COH_OK;
+    server.engine->stream->failure(server.endpoint, &named, &failure);
+    return cohi_stream_tell(world, call->name, &failure);
 }
 
 static double cost(const cohi_model *model, int ranks, double bytes)

@@ -485,8 +485,8 @@ typedef struct cohi_engine_channel {
                        const void *body, size_t body_bytes, cohi_op *op);
 
     /* Sends a message of up to COHI_SHORT_BYTES behind the head where nothing is in front of it, and has a
-     * copy of what is not sent when it returns. False: nothing was sent, and it is a case for `send`. NULL: it
-     * always is. */
+     * copy of what is not sent when it returns. False: nothing was sent, and `send` is called instead. An engine
+     * without this slot leaves it NULL. */
     bool (*send_now)(cohi_endpoint *endpoint, int rank, const void *head, size_t head_bytes,
                      const void *body, size_t body_bytes);
 } cohi_engine_channel;

@@ -110,8 +110,9 @@ typedef struct cohi_engine_stream {
     coh_status (*run)(cohi_endpoint *endpoint, const cohi_stream_team *team,
                       const cohi_stream_call *call, cohi_op *op);
 
-    /* The first failure, if any. Does not wait. */
-    void (*failure)(cohi_endpoint *endpoint, cohi_stream_failure *failure);
+    /* The first failure of that team, or of any where it is NULL; or the card's own. Does not wait. */
+    void (*failure)(cohi_endpoint *endpoint, const cohi_stream_team *team,
+                    cohi_stream_failure *failure);
 
     /* Fills in waits that have lasted for some time, as far as they are known, and returns how many. One thread asks,
      * several times a second. NULL: nothing is known of them. */

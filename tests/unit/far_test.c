@@ -171,6 +171,7 @@ static void open_worlds(const cohi_engine *below, int ranks)
     layer.engine.channel = &layer.channel;
     layer.lifecycle.cancel = layer_cancel;
     layer.channel.send = layer_send;
+    layer.channel.send_now = NULL; /* all go by the layer */
     if (below->rma) {
         layer.rma = *below->rma;
         layer.rma.put = layer_put;

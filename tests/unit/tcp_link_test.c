@@ -200,6 +200,12 @@ static void calls_that_cross_lose_nothing(void **state)
     }
 }
 
+static bool send_now(struct rig *rig, int rank, int to, const char *body, size_t bytes)
+{
+    return cohi_engine_tcp.channel->send_now(rig->endpoint[rank], to, "sixteen bytes...", 16, body,
+                                             bytes);
+}
+
 /* ---- leaving ---- */
 
 static void who_leaves_is_not_lost(void **state)
@@ -211,6 +217,7 @@ static void who_leaves_is_not_lost(void **state)
     assert_int_equal(rig_leave(rig, 0), COH_OK);
     assert_int_equal(*(uint64_t *)(void *)rig->memory[1], 42); /* it has arrived */
     assert_int_equal(atomic_load(&rig->world[1].left[0]), 1);
+    assert_false(send_now(rig, 1, 0, "too late", 8));
     /* One that had no link to it is told when it calls. */
     cohi_op op = COHI_NEW_OP;
     assert_int_equal(rig_get(rig, 2, 0, 0, &word, sizeof word, &op), COH_OK);
@@ -400,6 +407,43 @@ static void a_message_under_way_is_taken_over(void **state)
     rig_close(rig);
 }
 
+/* Short messages are the caller's no more when they are taken. The last one that is goes in part: the rest of it comes as it
+ * was, before what is sent behind it, and it is not taken twice. */
+static void the_rest_of_a_short_message_is_kept(void **state)
+{
+    (void)state;
+    enum { BYTES = COHI_SHORT_BYTES, MOST = 20000 };
+    struct rig *rig = rig_open(2, 1 << 1, TIMEOUT_NS);
+    char body[BYTES], came[BYTES + 16];
+    int fd = raw_open(rig, 1, 0), sent = 0;
+    cohi_tcp_frame frame;
+    assert_int_equal(
+        cohi_engine_tcp.channel->send(rig->endpoint[0], 1, "the link is open", 16, NULL, 0, NULL),
+        COH_OK);
+    assert_true(raw_take(fd, &frame, came, sizeof came));
+    while (send_now(rig, 0, 1, memset(body, 3 + sent % 100, BYTES),
+                    BYTES)) { /* until the socket is full */
+        sent++;
+        assert_int_not_equal(sent, MOST);
+    }
+    assert_int_not_equal(sent, 0);
+    memset(body, 2, BYTES);
+    assert_int_equal(
+        cohi_engine_tcp.channel->send(rig->endpoint[0], 1, "the last message", 16, NULL, 0, NULL),
+        COH_OK);
+    int whole = 0;
+    while (raw_take(fd, &frame, came, sizeof came) && frame.head.bytes > 16) {
+        char as_sent[BYTES];
+        memset(as_sent, 3 + whole % 100, BYTES);
+        assert_memory_equal(came + 16, as_sent, BYTES);
+        whole++;
+    }
+    assert_memory_equal(came, "the last message", 16);
+    assert_int_equal(whole, sent);
+    close(fd);
+    rig_close(rig);
+}
+
 /* An answer that comes when nobody wants it any more is dropped, and the link goes on. */
 static void answers_to_what_was_cancelled_are_dropped(void **state)
 {
@@ -468,6 +512,7 @@ int main(void)
         cmocka_unit_test(what_waits_for_a_lost_rank_ends),
         cmocka_unit_test(cancelling_what_is_under_way_ends_the_link),
         cmocka_unit_test(a_message_under_way_is_taken_over),
+        cmocka_unit_test(the_rest_of_a_short_message_is_kept),
         cmocka_unit_test(answers_to_what_was_cancelled_are_dropped),
         cmocka_unit_test(silence_is_told),
     };

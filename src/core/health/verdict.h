@@ -90,7 +90,7 @@ void cohi_verdict_let_go(coh_world *world);
 
 /* The engine's upcalls: a rank is lost; nothing was heard of one or its host, which counts as lost
  * after COHORT_LINK_TIMEOUT. */
-void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail);
+void cohi_verdict_lost(void *world, int rank, cohi_loss loss, int detail) __attribute__((cold));
 void cohi_verdict_silent(void *world, int rank, uint64_t silent_ns);
 
 #endif

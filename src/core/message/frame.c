@@ -128,7 +128,7 @@ static coh_status send_copy(cohi_mailbox *box, int to, const cohi_frame_head *he
     return status;
 }
 
-/* What the engine keeps no copy of needs no parcel. */
+/* The engine sends it, or copies what it could not send: no parcel is needed. */
 static bool send_now(const cohi_mailbox *box, int to, const cohi_frame_head *head, const void *data)
 {
     const coh_world *world = box->world;

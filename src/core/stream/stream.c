@@ -179,6 +179,6 @@ coh_status coh_cuda_status(coh_world *world)
     if (status != COH_OK)
         return status;
     cohi_verdict_let_go(world);
-    server.stream->failure(server.endpoint, &failure);
+    server.stream->failure(server.endpoint, NULL, &failure);
     return cohi_stream_tell(world, call, &failure);
 }

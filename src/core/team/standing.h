@@ -21,7 +21,7 @@ coh_status cohi_team_unreachable_error(coh_team *team, const char *call, int ran
 
 /* Tells all members that the team is broken: member `index`, whose mark is given, is in another
  * call than this rank. The error to return. */
-coh_status cohi_team_break(const cohi_entry *entry, int index, uint64_t mark);
+coh_status cohi_team_break(const cohi_entry *entry, int index, uint64_t mark) __attribute__((cold));
 
 /* What `rank` called in `epoch`, with its arguments where its post can be read. */
 void cohi_team_describe_call(const coh_team *team, int rank, uint32_t epoch, unsigned op,

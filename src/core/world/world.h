@@ -252,7 +252,7 @@ coh_status cohi_world_enter(coh_world *world, const char *call);
 
 /* cohi_fail with "rank 2: coh_put: " in front. The launcher sees it on the board. */
 coh_status cohi_world_fail(const coh_world *world, const char *call, coh_status status,
-                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+                           const char *format, ...) __attribute__((cold, format(printf, 4, 5)));
 
 /* COH_UNKNOWN_RANK with how many there are. */
 coh_status cohi_world_check_rank(const coh_world *world, const char *call, int rank);

@@ -397,7 +397,7 @@ static coh_status lay_out_at_last(cohi_endpoint *endpoint)
     return status;
 }
 
-/* Where no kernel of this rank will find it. What one has reported stays. */
+/* No kernel of this rank will find the refusal, so the host reports it. A report that a kernel has made stays. */
 static void report_own(cohi_endpoint *endpoint, const cohi_stream_team *team)
 {
     cohi_cuda_report *report = &cohi_cuda_status_of(endpoint)->reports[team->number];
@@ -419,9 +419,9 @@ static void refuse_team(cohi_endpoint *endpoint, const cohi_stream_team *team)
     const cohi_cuda_layout *layout = &endpoint->streams->layout;
     uint64_t word = (uint64_t)(COHI_CUDA_REFUSED_BY + endpoint->rank) << 32 | team->life;
     uint64_t value = cohi_cuda_value(team->life, INT32_MAX); /* past all that is waited for */
-    uint64_t row = (uint64_t)team->number * layout->ranks + (uint64_t)endpoint->rank;
     if (lay_out_at_last(endpoint) != COH_OK)
         return;
+    uint64_t row = (uint64_t)team->number * layout->ranks + (uint64_t)endpoint->rank;
     report_own(endpoint, team);
     for (int i = 0; i < team->size; i++) {
         CUdeviceptr control = cohi_cuda_base(endpoint, COHI_SEGMENT_CONTROL, team->ranks[i]);

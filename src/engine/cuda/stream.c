@@ -66,13 +66,16 @@ static coh_status load_kernels(cohi_endpoint *endpoint)
     return status;
 }
 
-/* Whether a kernel may be started while the one before it on its stream still runs (kernels/early.cuh). Captured ones are joined
- * by edges of a kind that graphs have since 12.3. */
+/*
+ * Whether a kernel may be started while the one before it on its stream still runs (kernels/early.cuh). Such a card runs
+ * a kernel that waits for that one only where nvcc compiled one (COHI_CUDA_PTX). Captured ones are joined by edges of a
+ * kind that graphs have since 12.3.
+ */
 static bool starts_early(const cohi_endpoint *endpoint)
 {
-    enum { FIRST_MAJOR = 9, FIRST_DRIVER = 12030 };
-    return endpoint->major >= FIRST_MAJOR && endpoint->library->version >= FIRST_DRIVER
-           && !cohi_cuda_takes_turns(endpoint);
+    enum { FIRST_MAJOR = 9, FIRST_PTX = 90, FIRST_DRIVER = 12030 };
+    return COHI_CUDA_PTX >= FIRST_PTX && endpoint->major >= FIRST_MAJOR
+           && endpoint->library->version >= FIRST_DRIVER && !cohi_cuda_takes_turns(endpoint);
 }
 
 coh_status cohi_cuda_launch(cohi_endpoint *endpoint, CUfunction kernel, unsigned blocks,
@@ -524,14 +527,28 @@ static void ask_driver(cohi_endpoint *endpoint, cohi_stream_failure *failure)
     strncpy(failure->text, words ? words : "the driver does not say why", sizeof failure->text - 1);
 }
 
-static void find_failure(cohi_endpoint *endpoint, cohi_stream_failure *failure)
+static bool take_report_of(const cohi_cuda_status *status, const cohi_stream_team *team,
+                           cohi_stream_failure *failure)
+{
+    const cohi_cuda_report *report = &status->reports[team->number];
+    return report->life == team->life && take_report(report, team->number, failure);
+}
+
+static bool take_any_report(const cohi_cuda_status *status, cohi_stream_failure *failure)
+{
+    for (unsigned team = 0; team <= COHI_CUDA_TEAMS; team++)
+        if (take_report(&status->reports[team], team, failure))
+            return true;
+    return false;
+}
+
+static void find_failure(cohi_endpoint *endpoint, const cohi_stream_team *team,
+                         cohi_stream_failure *failure)
 {
     const cohi_cuda_status *status = cohi_cuda_status_of(endpoint);
     *failure = (cohi_stream_failure){.status = COH_OK, .rank = -1};
-    for (unsigned team = 0; team <= COHI_CUDA_TEAMS; team++)
-        if (take_report(&status->reports[team], team, failure))
-            return;
-    ask_driver(endpoint, failure);
+    if (team ? !take_report_of(status, team, failure) : !take_any_report(status, failure))
+        ask_driver(endpoint, failure);
 }
 
 /* ---- waits ---- */

@@ -170,9 +170,9 @@ static int send_welcome(const cohi_endpoint *endpoint, int fd, cohi_seal *seal,
 
 static void open_link(cohi_tcp_link *link)
 {
-    link->state = COHI_TCP_OPEN;
     link->in.from = link->in.to = 0;
     link->in.patient = link->in.put_off = false;
+    link->state = COHI_TCP_OPEN; /* last: a rank may look at it from now on */
     cohi_tcp_congestion_settle(&link->endpoint->congestion, link->fd,
                                cohi_tcp_socket_round_trip_us(link->fd));
     cohi_tcp_flush(link, NULL);
@@ -351,6 +351,7 @@ void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd, cohi_seals *
         cohi_os_close(fd);
         return;
     }
+    pthread_mutex_lock(&link->reading); /* nobody reads from the connection that is replaced */
     pthread_mutex_lock(&link->lock);
     bool accepted = accepts(link, &reply);
     bool sent = send_welcome(endpoint, fd, seals->out, reply) == 0;
@@ -367,4 +368,5 @@ void cohi_tcp_link_adopt(cohi_endpoint *endpoint, int rank, int fd, cohi_seals *
     }
     cohi_seals_end(seals);
     pthread_mutex_unlock(&link->lock);
+    pthread_mutex_unlock(&link->reading);
 }

@@ -142,9 +142,7 @@ static bool look_at_those_with_events(cohi_endpoint *endpoint)
 {
     struct epoll_event events[EVENTS];
     bool enough = true;
-    int held = cohi_cancel_hold();
     int count = epoll_wait(endpoint->links_epoll, events, EVENTS, 0);
-    cohi_cancel_release(held);
     for (int i = 0; i < count; i++)
         enough = look_at(events[i].data.ptr) && enough;
     return enough;
@@ -191,6 +189,7 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
     int count = atomic_load_explicit(&endpoint->made_count, memory_order_acquire);
     if (count == 0 || poll->timer < 0)
         return;
+    int held = cohi_cancel_hold();
     bool taken = atomic_load_explicit(&poll->taken, memory_order_relaxed);
     if (!taken && all_settled(endpoint, count)) {
         change_hands(endpoint, true);
@@ -201,6 +200,7 @@ void cohi_tcp_progress(cohi_endpoint *endpoint)
         atomic_store_explicit(&poll->rests, 0, memory_order_relaxed);
     if (taken)
         look(endpoint, count);
+    cohi_cancel_release(held);
 }
 
 /* The thread has received a message, and what was expected last was looked for. */
@@ -224,8 +224,10 @@ void cohi_tcp_poll_expect(cohi_endpoint *endpoint)
     if (poll->timer < 0 || pthread_equal(pthread_self(), endpoint->thread) || !is_answer_near(poll))
         return;
     int count = atomic_load_explicit(&endpoint->made_count, memory_order_acquire);
+    int held = cohi_cancel_hold();
     if (all_settled(endpoint, count))
         change_hands(endpoint, true);
+    cohi_cancel_release(held);
 }
 
 bool cohi_tcp_rest(cohi_endpoint *endpoint)

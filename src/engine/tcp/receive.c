@@ -167,8 +167,9 @@ static int read_some(cohi_tcp_link *link, size_t *moved, size_t *asked, const ch
     *moved = 0;
     if (in->left > 0)
         return read_payload(link, moved, asked, wrong);
+    bool head_only = in->last_was_long && in->to == 0;
     struct iovec part = {.iov_base = in->bytes + in->to,
-                         .iov_len = in->lengthy ? NEXT_BYTES : LOOK_BYTES};
+                         .iov_len = head_only ? NEXT_BYTES : LOOK_BYTES};
     *asked = part.iov_len;
     int error = cohi_tcp_socket_read(link->fd, &part, 1, moved);
     in->to += *moved;

@@ -350,11 +350,18 @@ void cohi_tcp_request_submit(cohi_tcp_link *link, cohi_tcp_request *request, coh
 
 /* ---- short messages ---- */
 
-bool cohi_tcp_is_free(cohi_tcp_link *link)
+/* The caller's memory is not needed for it any more. */
+static void make_own(cohi_tcp_request *request, char *room)
+{
+    memcpy(room, request->body, request->body_bytes);
+    request->body = request->own = room;
+}
+
+bool cohi_tcp_ready_for_short(cohi_tcp_link *link)
 {
     cohi_tcp_out *out = &link->out;
-    if (link->state != COHI_TCP_OPEN || link->unconfirmed || out->broken || out->armed
-        || out->requests.first || out->answer_count > 0)
+    if (link->state != COHI_TCP_OPEN || link->unconfirmed || link->peer_left || out->broken
+        || out->armed || out->requests.first || out->answer_count > 0)
         return false;
     if (!out->spare)
         out->spare = malloc(COHI_SHORT_BYTES);
@@ -367,8 +374,7 @@ void cohi_tcp_keep_rest(cohi_tcp_link *link)
     cohi_tcp_request *request = out->requests.first;
     if (!request || request->body_bytes == 0)
         return;
-    memcpy(out->spare, request->body, request->body_bytes);
-    request->body = request->own = out->spare;
+    make_own(request, out->spare);
     out->spare = NULL;
 }
 
@@ -441,8 +447,7 @@ static bool take_over(cohi_tcp_link *link, cohi_tcp_request *request)
     char *own = malloc(request->body_bytes);
     if (!own)
         return false;
-    memcpy(own, request->body, request->body_bytes);
-    request->body = request->own = own;
+    make_own(request, own);
     end_part(link, request, COH_OK, NULL);
     return true;
 }

@@ -321,7 +321,7 @@ const char *cohi_tcp_serve(cohi_tcp_link *link, const cohi_tcp_frame *frame)
     in->skipped = 0;
     in->owes |= frame->head.verb != COHI_TCP_MESSAGE;
     const char *wrong = rows[frame->head.verb].serve(link, frame);
-    in->lengthy = !frame->payload;
+    in->last_was_long = !frame->payload;
     if (wrong || frame->payload)
         return wrong;
     in->frame = *frame;

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     BACKLOG = 1024,
@@ -231,21 +229,6 @@ static size_t join(const struct iovec *parts, int count, char joined[JOINED_BYTE
     return bytes;
 }
 
-/*
- * The C library's send and recv are cancellation points, which nothing here may be (cancel.h), and look for a request each
- * time, before and behind the call: of an exchange of 1 KiB that is 0.1 us. The kernel's calls are none.
- */
-static ssize_t send_part(int fd, const struct iovec *part)
-{
-    return syscall(SYS_sendto, fd, part->iov_base, part->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT, NULL,
-                   0);
-}
-
-static ssize_t receive_part(int fd, const struct iovec *part)
-{
-    return syscall(SYS_recvfrom, fd, part->iov_base, part->iov_len, MSG_DONTWAIT, NULL, NULL);
-}
-
 /* For one part there is a cheaper call, which counts where a rank polls. */
 int cohi_tcp_socket_write(int fd, const struct iovec *parts, int count, size_t *moved)
 {
@@ -257,10 +240,12 @@ int cohi_tcp_socket_write(int fd, const struct iovec *parts, int count, size_t *
     }
     struct msghdr message = message_of(parts, count);
     ssize_t sent;
+    int held = cohi_cancel_hold(); /* the caller has a lock */
     do
-        sent = count == 1 ? send_part(fd, parts)
-                          : syscall(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = count == 1 ? send(fd, parts->iov_base, parts->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                          : sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
+    cohi_cancel_release(held);
     *moved = sent > 0 ? (size_t)sent : 0;
     return sent < 0 ? errno : 0;
 }
@@ -270,8 +255,8 @@ int cohi_tcp_socket_read(int fd, const struct iovec *parts, int count, size_t *m
     struct msghdr message = message_of(parts, count);
     ssize_t got;
     do
-        got =
-            count == 1 ? receive_part(fd, parts) : syscall(SYS_recvmsg, fd, &message, MSG_DONTWAIT);
+        got = count == 1 ? recv(fd, parts->iov_base, parts->iov_len, MSG_DONTWAIT)
+                         : recvmsg(fd, &message, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     *moved = got > 0 ? (size_t)got : 0;
     return got < 0 ? errno : 0;

@@ -497,7 +497,7 @@ static bool tcp_send_now(cohi_endpoint *endpoint, int rank, const void *head, si
     cohi_tcp_poll_expect(endpoint);
     pthread_mutex_lock(&link->lock);
     cohi_tcp_request *request =
-        cohi_tcp_is_free(link) ? cohi_tcp_request_new(link, COHI_TCP_MESSAGE) : NULL;
+        cohi_tcp_ready_for_short(link) ? cohi_tcp_request_new(link, COHI_TCP_MESSAGE) : NULL;
     if (request) {
         fill_message(request, head, head_bytes, body, body_bytes);
         cohi_tcp_request_submit(link, request, NULL);

@@ -99,7 +99,8 @@ typedef struct cohi_tcp_request {
     size_t prefix_bytes;  /* of a message: the first ones, which are in `head` */
     const char *body;     /* of the present frame, behind what is in `head` */
     size_t body_bytes;
-    char *own; /* where the body is of one that was given up, or NULL */
+    char *
+        own; /* the link's copy of the body, where the caller's is not to be used any more, or NULL */
     size_t head_bytes;
     unsigned char head[sizeof(cohi_tcp_head) + COHI_TCP_EXTENSION_MOST + COHI_TCP_INLINE_BYTES];
 } cohi_tcp_request;
@@ -173,7 +174,7 @@ typedef struct cohi_tcp_in {
     uint64_t at;            /* of the payload, so far */
     uint64_t left;          /* of the payload, to come */
     unsigned skips;         /* receives that are not to look for more of it */
-    bool lengthy;           /* the last frame had a payload of its own length */
+    bool last_was_long;     /* the last frame's payload was not here whole */
     bool owes;              /* there may be something to send since what came was served */
     bool patient;           /* a message may be put off: see receive.c */
     bool put_off;           /* the next one has been */
@@ -501,7 +502,7 @@ cohi_tcp_request *cohi_tcp_request_new(cohi_tcp_link *link, cohi_tcp_verb verb);
 void cohi_tcp_request_submit(cohi_tcp_link *link, cohi_tcp_request *request, cohi_op *op);
 
 /* Whether a short message can go at once, and what does not go of it has a place. */
-bool cohi_tcp_is_free(cohi_tcp_link *link);
+bool cohi_tcp_ready_for_short(cohi_tcp_link *link);
 
 /* Behind the request that was submitted then: copies what was not sent. */
 void cohi_tcp_keep_rest(cohi_tcp_link *link);
