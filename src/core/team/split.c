@@ -240,7 +240,7 @@ static coh_status pick_strided(const coh_team *parent, const char *call, const c
 
 static coh_status check_stride(const coh_team *parent, const char *call, const struct stride *by)
 {
-    int64_t last = (int64_t)by->start + (int64_t)by->stride * (by->size - 1);
+    int64_t last = by->start + (int64_t)by->stride * ((int64_t)by->size - 1);
     if (by->size < 1 || by->size > parent->size)
         return cohi_world_fail(parent->world, call, COH_INVALID_ARGUMENT,
                                "a team cannot have %d members; the parent has %d", by->size,
