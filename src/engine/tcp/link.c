@@ -110,7 +110,8 @@ static uint32_t wanted_events(const cohi_tcp_link *link)
         return 0;
     if (is_read_unasked(link))
         return ALWAYS_TOLD;
-    switch (link->state) {
+    const cohi_tcp_state state = link->state; /* clang 14 does not switch by an atomic one */
+    switch (state) {
     case COHI_TCP_CALLING:
         return EPOLLOUT;
     case COHI_TCP_SECURING:
