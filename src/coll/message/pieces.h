@@ -30,6 +30,12 @@ enum {
  */
 size_t cohi_chunk_length(const cohi_call *call, size_t count, size_t size);
 
+/* Whether all members are two whose frames have room for parts of COHI_PAIR_BYTES. */
+static inline bool cohi_is_pair(int members, double frame_bytes)
+{
+    return members == 2 && frame_bytes >= COHI_PAIR_BYTES;
+}
+
 /* What member `index` reduces, or brings, alone: its block in reduce_scatter and all_gather, its
  * share of the elements in the others. */
 cohi_span cohi_shard(const cohi_call *call, int index);

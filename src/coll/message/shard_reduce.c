@@ -28,7 +28,8 @@ enum { PARTS_UNDER_WAY = 16, ROUNDS_UNDER_WAY = 4 };
 
 static size_t part_bytes(const cohi_call *call)
 {
-    bool pair = call->team->size == 2 && call->team->world->mailbox->piece >= COHI_PAIR_BYTES;
+    const coh_team *team = call->team;
+    bool pair = cohi_is_pair(team->size, (double)team->world->mailbox->piece);
     return pair ? COHI_PAIR_BYTES : COHI_CHUNK_BYTES;
 }
 

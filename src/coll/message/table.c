@@ -57,22 +57,17 @@ static double pipeline(const cohi_model *model, int hops, double bytes)
            + bytes / COHI_CHUNK_BYTES * model->message_further;
 }
 
-/* Two members, and an engine whose frames have room for long parts. */
-static bool is_pair(const cohi_model *model, int ranks)
-{
-    return ranks == 2 && model->frame >= COHI_PAIR_BYTES;
-}
-
 /*
- * What was reduced is sent next. The two of a pair can do so part by part, while each is in the cache nearest to the core
- * (pairwise). Where it is sent when all of it is there, a long share is read from farther away by then. All_reduce over TCP
- * on the loopback, by ring / pairwise: 2 MiB 0.33 / 0.33 ms, 4 MiB 0.83 / 0.74, 16 MiB 4.7 / 3.6; while the cores are far from each
- * other 4 MiB 1.29 / 1.00, 16 MiB 6.2 / 5.0 (Zen 5, 1 MiB of cache for each core).
+ * What was reduced is sent next. A pair can do so part by part, while each part is in the cache nearest to the core
+ * (pairwise). The others send it when all of it is there, and a long share is read from farther away by then. All_reduce
+ * over TCP on the loopback, by ring / pairwise: 2 MiB 0.33 / 0.33 ms, 4 MiB 0.83 / 0.74, 16 MiB 4.7 / 3.6; while the cores
+ * are far from each other 4 MiB 1.29 / 1.00, 16 MiB 6.2 / 5.0 (Zen 5, 1 MiB of cache for each core).
  */
 static double sent_late(const cohi_model *model, int ranks, double share)
 {
     enum { NEAR_BYTES = 1 << 20 };
-    return is_pair(model, ranks) && share > NEAR_BYTES ? share * model->reduce_stream : 0;
+    bool late = cohi_is_pair(ranks, model->frame) && share > NEAR_BYTES;
+    return late ? share * model->reduce_stream : 0;
 }
 
 /* ---- all_reduce ---- */

@@ -3,7 +3,8 @@
  *
  * Each peer has a fixed number of them, so a peer that takes nothing holds up nobody else's
  * messages. Of a long message a parcel is part of the caller's own memory; short messages that an engine does not
- * take at once are copied, so that their sends are done at once. Memory is allocated when a peer's parcel is first used, and kept.
+ * take at once are copied, so that their sends are done at once. Memory is allocated when a peer's parcel is first
+ * used, and kept.
  */
 #ifndef COHI_CORE_MESSAGE_PARCEL_H
 #define COHI_CORE_MESSAGE_PARCEL_H

@@ -3,8 +3,8 @@
  *
  * To start a kernel takes 1 to 2 us. With CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION that time passes while the
  * kernel before it still runs. Every kernel waits at its beginning for the end of that one, so that nothing else changes: it
- * sees all that was stored there, and is over only when that is. Other cards are told of that by what the kernel stores next, as
- * behind any start; this was run on one card only.
+ * sees all that was stored there, and is over only when that is. This was run with all ranks on one card. That stores to
+ * another card are visible there as soon as behind an ordinary start is assumed.
  *
  * One that was started early has its place on the multiprocessors. So a kernel that waits for other ranks lets the next
  * one start only when all of their kernels are known to run: what is started early could take the place that one of them
